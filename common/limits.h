@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* limits: every bound of weft with its reason. Header only, libc free: the
+ * probe, the sidecar and the controller all include it. */
+#ifndef WEFT_LIMITS_H
+#define WEFT_LIMITS_H
+
+/* ---- identity ---------------------------------------------------------- */
+#define WEFT_TASK_ID_SIZE   16 /* bytes; trace-id of a W3C traceparent */
+#define WEFT_UUID_SIZE      16
+#define WEFT_SERVICE_MAX    64 /* bytes; longer service names are cut, they must fit a topic */
+#define WEFT_HOST_MAX       64
+#define WEFT_VM_VERSION_MAX 48
+
+/* ---- names ------------------------------------------------------------- */
+#define WEFT_NAME_MAX   160 /* bytes of "METHOD /path" kept by the probe; longer is cut */
+#define WEFT_METHOD_MAX 16  /* bytes; longer methods are no HTTP we speak */
+#define WEFT_MATCH_MAX  128 /* bytes of one --match pattern */
+
+/* ---- instructions ------------------------------------------------------ */
+#define WEFT_INSTRUCTIONS_MAX 16  /* live at once in one controller: each costs a scan per root decision */
+#define WEFT_SELECTOR_MAX     512 /* bytes of one selector text */
+#define WEFT_SELECTORS_MAX    16  /* alternatives ("or") in one selector list */
+#define WEFT_HEARTBEAT_MS     1000
+#define WEFT_LEASE_MS         5000 /* default; five heartbeats may be lost */
+#define WEFT_LEASE_MIN_MS     2000
+#define WEFT_LEASE_MAX_MS     60000
+#define WEFT_FOR_MAX_MS       86400000u /* one day: a profile window is no monitoring */
+
+/* ---- report path ------------------------------------------------------- */
+#define WEFT_BATCH_MAX         65536 /* bytes; 64 KiB frames reach the bus' best rate */
+#define WEFT_BATCH_REPORTS_MAX 4096
+#define WEFT_BATCH_STRINGS_MAX 1024
+#define WEFT_FRAME_MAX         131072 /* bytes of anything accepted from a socket; checked before allocation */
+#define WEFT_REPORT_MAX        256    /* encoded bytes of one report without its strings */
+
+/* ---- controller -------------------------------------------------------- */
+#define WEFT_INSTANCES_MAX         4096
+#define WEFT_SUBTASKS_PER_TASK_MAX 4096    /* beyond: counted as truncated, the tree says so */
+#define WEFT_OPEN_TASKS_MAX        1048576 /* in memory; the oldest is written out first */
+#define WEFT_SETTLE_MS             2000  /* a task nobody reported on for this long is written to the store */
+#define WEFT_CONTROLLER_IDLE_MS    60000 /* an autostarted controller without instance or client ends */
+
+#endif

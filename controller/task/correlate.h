@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* correlate: joins copies of task ids into executions. O(1) a report, bounded
+ * memory, any order, duplicates and gaps allowed: the same set of batches gives
+ * the same executions in whatever order it came.
+ *
+ *  R1  a request is named by (task id, request id): embed and capture of one
+ *      name are one hop
+ *  R2  a capture names its subtask; an embed names the subtask it left from
+ *  R3  the top of a tree is its ROOT capture, or a capture whose request nobody
+ *      embedded (a caller outside weft with a context of its own): a task. A tree
+ *      below an ORPHAN embed is an orphan. A ROOT capture whose (peer, local) is
+ *      the (local, peer) of a BARE report did not come from outside: an orphan
+ *      (INSIDE), or, if every BARE reason there is UNMATCHED, no task at all:
+ *      discarded and counted
+ *  R4  what is settled (nobody reported on it for WEFT_SETTLE_MS) is handed to
+ *      the sink once and forgotten; a late report makes a new part, which the
+ *      store merges by task id
+ *
+ * One thread, no I/O. */
+#ifndef CTL_CORRELATE_H
+#define CTL_CORRELATE_H
+
+#include "../../common/batch.h"
+#include "instances.h"
+#include "task.h"
+
+typedef struct ctl_correlate_t ctl_correlate_t;
+
+/* Borrows the registry. `open_max` bounds the tasks in memory (0: WEFT_OPEN_TASKS_MAX). */
+ctl_correlate_t *ctl_correlate_new (ctl_instances_t *instances, uint32_t open_max);
+void ctl_correlate_destroy (ctl_correlate_t **self_p);
+
+/* Correlates every report of a batch frame. Duplicates of a batch are the
+ * caller's to drop. 0, WEFT_E_VERSION, WEFT_E_MALFORMED (what came before the
+ * damage is kept; *ret_reports says how many were taken), WEFT_E_NOMEM. */
+int ctl_correlate_batch (ctl_correlate_t *self, const void *frame, size_t size, uint32_t *ret_reports);
+
+/* Called with each execution that matches; it may keep it by setting *execution_p NULL. */
+typedef int (ctl_execution_fn) (ctl_execution_t **execution_p, void *arg);
+
+/* Builds executions of what is in memory, without forgetting it. instruction 0:
+ * all. from_ns..to_ns: wall-clock start of the execution (0, UINT64_MAX: all).
+ * Stops with the callback's non-zero return. */
+int ctl_correlate_each (ctl_correlate_t *self, uint32_t instruction, uint64_t from_ns, uint64_t to_ns,
+                        ctl_execution_fn *fn, void *arg);
+/* The execution with this task id. WEFT_E_NOT_FOUND. */
+int ctl_correlate_find (ctl_correlate_t *self, const uint8_t task[WEFT_TASK_ID_SIZE],
+                        ctl_execution_t **ret_execution);
+/* Hands every settled task to fn and forgets it; now_ns is CLOCK_MONOTONIC; `all` takes
+ * also what is not settled (shutdown). If fn fails, the task is kept. */
+int ctl_correlate_settle (ctl_correlate_t *self, uint64_t now_ns, int all, ctl_execution_fn *fn, void *arg);
+
+typedef struct {
+  uint64_t reports, duplicates, embeds, captures, bares;
+  uint64_t open_tasks;         /* in memory */
+  uint64_t unanswered;         /* among them: not complete yet */
+  uint64_t evicted, truncated; /* written out early; subtasks beyond the cap */
+  uint64_t skipped;            /* reports of unknown kind */
+  uint64_t discarded;          /* roots from inside that no instruction asked for (R3) */
+} ctl_correlate_stats_t;
+void ctl_correlate_stats (const ctl_correlate_t *self, ctl_correlate_stats_t *ret_stats);
+/* Open tasks of one instruction that are not complete yet: what a window's end waits for. */
+uint64_t ctl_correlate_waiting (ctl_correlate_t *self, uint32_t instruction);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* instances: who is known, under which name, since when; losses per interval.
+ * Owned by the service loop; read by correlate and the views. One thread. */
+#ifndef CTL_INSTANCES_H
+#define CTL_INSTANCES_H
+
+#include <stdint.h>
+
+#include "../../common/clocks.h"
+#include "../../common/report.h"
+#include "../../common/wire.h"
+
+typedef enum { CTL_INSTANCE_PRESENT, CTL_INSTANCE_SILENT, CTL_INSTANCE_LEFT } ctl_presence_t;
+
+typedef struct {
+  uint8_t uuid[WEFT_UUID_SIZE];
+  uint8_t start[WEFT_UUID_SIZE];
+  uint8_t boot[WEFT_UUID_SIZE];
+  weft_anchor_t anchor; /* latest */
+  int64_t pid;
+  const char *vm, *version, *service, *host, *listens; /* interned, never NULL */
+  ctl_presence_t presence;
+  uint64_t epoch;      /* last one acknowledged */
+  uint32_t active;     /* WEFT_ACTION_* last acknowledged */
+  uint64_t seen_ns;    /* CLOCK_MONOTONIC of the last message */
+  uint64_t last_batch; /* number, within `start` */
+  uint64_t reports;
+  uint64_t losses[WEFT_LOSS_COUNT];
+  uint64_t bytes_total, bytes_spoken, given_up, bare;
+  uint32_t slots_written, slots_restored, slots_foreign, threads_left; /* from the BYE */
+} ctl_instance_t;
+
+typedef struct ctl_instances_t ctl_instances_t;
+
+ctl_instances_t *ctl_instances_new (void);
+void ctl_instances_destroy (ctl_instances_t **self_p);
+/* Interns `text` for the life of the registry. NULL when out of memory. */
+const char *ctl_instances_intern (ctl_instances_t *self, const char *text, size_t size);
+/* NULL: unknown. Borrowed, stable until destroy. */
+ctl_instance_t *ctl_instances_find (ctl_instances_t *self, const uint8_t uuid[WEFT_UUID_SIZE]);
+/* Takes a HELLO/ACK/BYE in; makes the instance at its first HELLO.
+ * WEFT_E_FULL beyond WEFT_INSTANCES_MAX. */
+int ctl_instances_take (ctl_instances_t *self, const weft_up_message_t *message,
+                        ctl_instance_t **ret_instance);
+/* A batch of an instance that has not said hello (replay, restart): a nameless one. */
+int ctl_instances_touch (ctl_instances_t *self, const uint8_t uuid[WEFT_UUID_SIZE],
+                         ctl_instance_t **ret_instance);
+uint32_t ctl_instances_count (const ctl_instances_t *self);
+ctl_instance_t *ctl_instances_at (ctl_instances_t *self, uint32_t index);
+/* Adds one interval's losses (wall-clock ns). */
+void ctl_instances_lost (ctl_instances_t *self, ctl_instance_t *instance, uint64_t from_ns, uint64_t to_ns,
+                         const uint64_t losses[WEFT_LOSS_COUNT]);
+/* Sum by cause of the losses whose interval overlaps the window. */
+void ctl_instances_losses_in (const ctl_instances_t *self, uint64_t from_ns, uint64_t to_ns,
+                              uint64_t ret_losses[WEFT_LOSS_COUNT]);
+
+#endif

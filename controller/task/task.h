@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* task: what is known of one execution, as every view reads it. The ground
+ * floor: no socket, no terminal, no store.
+ *
+ * An execution owns everything it points to except interned strings, which live
+ * as long as the pool they came from. Not thread-safe. */
+#ifndef CTL_TASK_H
+#define CTL_TASK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../../common/report.h"
+
+typedef enum { CTL_KIND_TASK, CTL_KIND_ORPHAN } ctl_kind_t;
+
+/* Order and text as in execution.schema.json. */
+#define CTL_HOP_MAP(XX)                                                                                      \
+  XX (ROOT, "root")                                                                                          \
+  XX (PROVEN, "proven")                                                                                      \
+  XX (CAPTURE_ONLY, "capture_only")                                                                          \
+  XX (EMBED_ONLY, "embed_only")                                                                              \
+  XX (OPAQUE, "opaque")
+typedef enum {
+#define XX(name, text) CTL_HOP_##name,
+  CTL_HOP_MAP (XX)
+#undef XX
+      CTL_HOP_COUNT
+} ctl_hop_t;
+const char *ctl_hop_text (ctl_hop_t hop);
+
+#define CTL_NO_PARENT UINT32_MAX
+
+/* One subtask, or the leaf that stands for a request nobody captured. */
+typedef struct {
+  uint64_t id;                        /* subtask id; of an embed-only leaf: its request id */
+  uint64_t request;                   /* request id that led here, 0: none */
+  uint32_t parent;                    /* index in `subtasks`, CTL_NO_PARENT */
+  uint32_t first_child, next_sibling; /* by start; CTL_NO_PARENT: none */
+  uint32_t depth;
+  ctl_hop_t hop;
+  uint8_t error; /* weft_error_t */
+  uint8_t on_critical_path;
+  uint8_t answered;
+  uint8_t reserved;
+  uint16_t status; /* 0: none */
+  uint32_t instruction;
+  uint8_t instance[WEFT_UUID_SIZE]; /* of a leaf: the sender's */
+  uint32_t pid;                     /* 0: not known */
+  const char *service, *vm, *name;  /* never NULL; vm "" when not known */
+  uint64_t start_ns, end_ns;        /* wall clock, ns since the Unix epoch */
+  uint64_t self_ns, cpu_ns;         /* cpu_ns WEFT_NS_NONE: not known */
+  uint64_t sent_ns, answered_ns;    /* the caller's side of the request, 0: not known */
+} ctl_subtask_t;
+
+typedef struct {
+  uint8_t task[WEFT_TASK_ID_SIZE];
+  ctl_kind_t kind;
+  uint8_t complete;     /* see design: root answered, all answered, no one-sided request */
+  uint8_t reason;       /* weft_reason_t of an orphan */
+  uint32_t instruction; /* that started it, 0: none */
+  const char *name;     /* of the root subtask */
+  uint64_t start_ns, duration_ns;
+  ctl_subtask_t *subtasks; /* parents before children, siblings by start */
+  uint32_t count;
+  uint32_t truncated; /* subtasks left out by WEFT_SUBTASKS_PER_TASK_MAX */
+  uint32_t hops[CTL_HOP_COUNT];
+} ctl_execution_t;
+
+void ctl_execution_destroy (ctl_execution_t **self_p);
+
+/* Fills what follows from the rest: children, depth, order, self time, hops,
+ * critical path, name, complete. `subtasks` may be in any order before. */
+int ctl_execution_settle (ctl_execution_t *self);
+
+/* Takes every subtask and one-sided request of `other`, another part of the same
+ * task, into self and settles it again. `other` is emptied, not destroyed. */
+int ctl_execution_merge (ctl_execution_t *self, ctl_execution_t *other);
+
+/* One row of the store and one frame of the control socket: msgpack, packed
+ * with msgpack-c, versioned. Returns malloc'd bytes. */
+int ctl_execution_pack (const ctl_execution_t *self, void **ret_data, size_t *ret_size);
+int ctl_execution_unpack (const void *data, size_t size, ctl_execution_t **ret_self);
+
+#endif

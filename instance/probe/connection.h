@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* connection: what is known of one stream socket, from its first byte on.
+ *
+ *                 connect/accept            foreign bytes, conflict, disproof
+ *   (new fd) ───────────────▶ PROVEN ─────────────────────────▶ GIVEN_UP
+ *      │ first seen in mid-life   ▲                                 ▲
+ *      └──────▶ UNKNOWN ──▶ CANDIDATE ──────────────────────────────┘
+ *               request after    one whole exchange in lockstep
+ *               a turn           and the kernel agrees
+ *
+ * A direction is owned by the thread that is in a socket call for it; the two
+ * directions meet only in the queue of open exchanges (single producer, single
+ * consumer). A second thread in the same direction gives the connection up.
+ *
+ *  C1  bytes leave in the call in which the application wrote them
+ *  C2  nothing is inserted unless the state is PROVEN and the kernel agrees
+ *      (TCP_INFO, boundary proof; before the first insertion and every 64th)
+ *  C3  what the caller sees are counts of its own bytes
+ *  C4  an insert is sent whole before any later byte of the application
+ *  C5  GIVEN_UP is final until close; a given-up connection costs one load
+ *  C6  an fd is believed only with the generation read before the system call
+ *
+ * No allocation, no lock that blocks, errno preserved by every function. */
+#ifndef PROBE_CONNECTION_H
+#define PROBE_CONNECTION_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+typedef enum { PROBE_ROLE_UNKNOWN, PROBE_ROLE_CLIENT, PROBE_ROLE_SERVER } probe_role_t;
+
+#define PROBE_FDS_MAX         65536 /* higher fds are not tracked, counted TABLE_FULL */
+#define PROBE_CONNECTIONS_MAX 4096
+#define PROBE_EXCHANGES_MAX   16 /* pipelined per connection; beyond: given up */
+#define PROBE_IOV_MAX         64 /* longer vectors are never inserted into */
+
+/* A write in flight, on the hook's stack. */
+typedef struct {
+  int insert; /* 1: send `iov`/`iov_count` instead of the caller's vector */
+  struct iovec iov[PROBE_IOV_MAX + 2];
+  int iov_count;
+  /* private to connection.c */
+  uint32_t generation, index;
+  size_t app_size, before, insert_size, insert_offset;
+  uint8_t snapshot[384]; /* of the outbound machine, to roll back a short write */
+  char text[192];        /* the insert */
+} probe_write_t;
+
+typedef struct {
+  uint32_t generation, index;
+} probe_read_t;
+
+/* connect() returned 0 or EINPROGRESS / accept() returned fd: the connection is
+ * seen from birth. `peer` may be NULL. */
+void probe_connection_born (int fd, probe_role_t role);
+/* connect() failed at once: an exchange cannot start. Only counted. */
+void probe_connection_refused (int fd, int error);
+/* About to be closed, or overwritten by dup2: open exchanges are reported. */
+void probe_connection_closing (int fd);
+/* dup, dup2, dup3, F_DUPFD of a tracked socket, SCM_RIGHTS: two names, give up. */
+void probe_connection_shared (int fd);
+/* shutdown(): SHUT_WR ends a close-delimited response. */
+void probe_connection_shutdown (int fd, int how);
+
+/* Around a write-like call. before returns 0: not tracked (do the plain call and
+ * nothing more); 1: do the call with the caller's vector or, if ret->insert,
+ * with ret->iov, then call after. Outbound state ("a request is out") is set
+ * before the call, never after it. */
+int probe_connection_before_write (int fd, const struct iovec *iov, int iov_count, int flags,
+                                   probe_write_t *ret_write);
+/* `result` and errno of the call. Returns what the application may see, sets
+ * errno accordingly; may send the rest of a cut insert (C4). */
+ssize_t probe_connection_after_write (int fd, probe_write_t *write, ssize_t result);
+/* sendfile/splice moved `size` bytes out that nobody looked at. */
+void probe_connection_sent_opaque (int fd, size_t size);
+
+/* Around a read-like call. before returns 0 if not tracked. Never for MSG_PEEK. */
+int probe_connection_before_read (int fd, probe_read_t *ret_read);
+void probe_connection_after_read (int fd, const probe_read_t *read, const struct iovec *iov, int iov_count,
+                                  ssize_t result);
+
+/* Reports what is still open (end of an instruction; parked thread), then
+ * forgets all connections. */
+void probe_connections_flush (void);
+/* Forgets everything without a report (forked child). */
+void probe_connections_reset (void);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* context: which subtask the current thread works for, or why that is unknown.
+ *
+ * Open subtasks stand in one fixed table; what a slot holds is a handle
+ * (index and generation), so a slot that outlived its subtask is unknown by
+ * itself. Wrong is worse than unknown:
+ *
+ *  X1  a handle is valid only between open and close of its subtask
+ *  X2  the thread slot is known only while exactly one subtask that was opened
+ *      on this thread is still open
+ *  X3  after a wait for several sockets (probe_context_event_loop) the slot is
+ *      void until the next subtask is opened on this thread; on a thread that
+ *      waited so while a subtask was open it is void for good
+ *  X4  where an adapter owns the slot (virtual threads), the thread slot is
+ *      never consulted
+ *
+ * Any thread; no allocation, no lock, errno untouched. */
+#ifndef PROBE_CONTEXT_H
+#define PROBE_CONTEXT_H
+
+#include <stdint.h>
+
+#include "../../common/report.h"
+
+/* 0 is none. index | generation << 32, generation never 0. */
+typedef uint64_t probe_handle_t;
+
+typedef struct {
+  uint8_t task[WEFT_TASK_ID_SIZE];
+  uint64_t subtask;
+} probe_context_t;
+
+/* Enters a subtask that the calling thread has just received. subtask 0: a
+ * request that no instruction asked for (no match, sampled out, no root rule):
+ * known, and nothing is to be embedded for it. 0: table full. */
+probe_handle_t probe_context_open (const uint8_t task[WEFT_TASK_ID_SIZE], uint64_t subtask);
+/* Any thread may close; idempotent. */
+void probe_context_close (probe_handle_t handle);
+/* 1: known, *ret_context set (its subtask is 0 where nothing is to be
+ * embedded); 0: unknown, *ret_reason says why. */
+int probe_context_current (probe_context_t *ret_context, weft_reason_t *ret_reason);
+/* The calling thread returned from a wait for several sockets. */
+void probe_context_event_loop (void);
+/* Forgets every open subtask (deactivation, forked child). */
+void probe_context_reset (void);
+/* Adapter of a runtime that knows better than the thread. get returns the
+ * handle that belongs to the logical thread and whether it could be read;
+ * both run inside a socket call of the VM. NULL restores the thread slot. */
+typedef struct {
+  int (*get) (probe_handle_t *ret_handle); /* 0, or negative: cannot be read */
+  int (*set) (probe_handle_t handle);
+} probe_slot_t;
+void probe_context_use (const probe_slot_t *slot);
+/* Makes the context unknown everywhere (a runtime that needs an adapter it does not have). */
+void probe_context_use_none (void);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reader: the sidecar's side of the shared memory. One thread. Everything it
+ * reads is hostile until checked (L2). */
+#ifndef SHM_READER_H
+#define SHM_READER_H
+
+#include <sys/types.h>
+
+#include "layout.h"
+
+typedef struct shm_reader_t shm_reader_t;
+
+/* Finds the probe's memfd among /proc/PID/fd, checks name, seals, size, magic,
+ * version, owner uid and pid, maps it. WEFT_E_NOT_FOUND: none there (yet);
+ * WEFT_E_VERSION, WEFT_E_MALFORMED, WEFT_E_DENIED. Never opens anything but a
+ * memfd of the right name. */
+int shm_reader_open (pid_t pid, shm_reader_t **ret_self);
+/* The same over memory of the caller's (tests, benchmarks), SHM_SIZE bytes, not unmapped. */
+int shm_reader_over (void *base, shm_reader_t **ret_self);
+void shm_reader_destroy (shm_reader_t **self_p);
+
+void *shm_reader_base (shm_reader_t *self);
+/* 1: *ret_report holds the next event, valid until the next call; 0: all rings
+ * are empty. A ring that breaks L5 or holds a malformed record is moved to its
+ * head, what was in it is counted in shm_reader_corrupt. */
+int shm_reader_next (shm_reader_t *self, weft_report_t *ret_report);
+uint64_t shm_reader_corrupt (const shm_reader_t *self);
+/* Frees rings whose owner thread is gone from /proc/PID/task; counts them. */
+unsigned shm_reader_break_locks (shm_reader_t *self, pid_t pid);
+uint64_t shm_reader_broken (const shm_reader_t *self);
+/* Plausible copies: out-of-range values are clamped or zeroed. */
+void shm_reader_status (shm_reader_t *self, shm_status_t *ret_status);
+
+/* ---- control page ------------------------------------------------------- */
+/* Writes a configuration (seqlock), then rings the doorbell. */
+void shm_configure (shm_reader_t *self, uint32_t actions, uint32_t carrier, uint32_t embed_to,
+                    const shm_rule_t *rules, uint32_t rule_count);
+void shm_renew_lease (shm_reader_t *self, uint64_t until_mono_ns);
+void shm_command (shm_reader_t *self, shm_command_t command);
+/* Sequence number of the last configuration written here. */
+uint32_t shm_config_seq (const shm_reader_t *self);
+
+/* ---- spool: batches until they are acknowledged ------------------------- */
+/* A free slot's buffer of WEFT_BATCH_MAX bytes, or NULL when all are taken. */
+void *shm_spool_reserve (shm_reader_t *self, unsigned *ret_slot);
+/* Seals the slot: checksum, size, then number. */
+void shm_spool_seal (shm_reader_t *self, unsigned slot, uint64_t number, size_t size);
+/* Frees every slot with a number <= `number`. */
+unsigned shm_spool_release (shm_reader_t *self, uint64_t number);
+/* The sealed slot with the lowest number above `after`; NULL: none. */
+const void *shm_spool_next (shm_reader_t *self, uint64_t after, uint64_t *ret_number, size_t *ret_size);
+/* Highest sealed number, 0: none. A new sidecar continues from it. */
+uint64_t shm_spool_last (shm_reader_t *self);
+unsigned shm_spool_used (shm_reader_t *self);
+
+#endif
