@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench: rows of figures, each beside its yardstick from the same run.
+ *
+ * A measurement and its yardstick are run in turns, round by round, so that a
+ * busy neighbour hits both; the median round counts. Every row says what it
+ * must reach; one that does not makes the program fail. */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define BENCH_ROUNDS 15
+
+static int bench_failed;
+
+static inline uint64_t bench_now_ns (void)
+{
+  struct timespec t;
+  clock_gettime (CLOCK_MONOTONIC, &t);
+  return (uint64_t) t.tv_sec * 1000000000ull + (uint64_t) t.tv_nsec;
+}
+
+static inline int bench_by_value (const void *a, const void *b)
+{
+  double x = *(const double *) a, y = *(const double *) b;
+  return x < y ? -1 : x > y;
+}
+
+static inline double bench_median (double *values, unsigned count)
+{
+  qsort (values, count, sizeof *values, bench_by_value);
+  return values[count / 2];
+}
+
+/* Runs fn (n) once and returns ns for each of the n. */
+typedef void (bench_fn) (uint64_t n);
+static inline double bench_once (bench_fn *fn, uint64_t n)
+{
+  uint64_t start = bench_now_ns ();
+  fn (n);
+  return (double) (bench_now_ns () - start) / (double) n;
+}
+
+typedef struct {
+  double subject, yardstick; /* median ns each */
+  double difference;         /* median of the rounds' differences */
+  double ratio;              /* median of the rounds' ratios */
+} bench_pair_t;
+
+static inline bench_pair_t bench_pair (bench_fn *subject, bench_fn *yardstick, uint64_t n)
+{
+  double s[BENCH_ROUNDS], y[BENCH_ROUNDS], d[BENCH_ROUNDS], r[BENCH_ROUNDS];
+  bench_once (subject, n / 8 + 1);
+  bench_once (yardstick, n / 8 + 1);
+  for (unsigned i = 0; i < BENCH_ROUNDS; i++) {
+    s[i] = bench_once (subject, n);
+    y[i] = bench_once (yardstick, n);
+    d[i] = s[i] - y[i];
+    r[i] = s[i] / y[i];
+  }
+  bench_pair_t pair = {bench_median (s, BENCH_ROUNDS), bench_median (y, BENCH_ROUNDS),
+                       bench_median (d, BENCH_ROUNDS), bench_median (r, BENCH_ROUNDS)};
+  return pair;
+}
+
+/* One line: what, figure, unit, what it must be, the yardstick beside it. */
+static inline void bench_row (const char *what, double figure, const char *unit, int at_most, double must,
+                              const char *beside)
+{
+  int good = at_most ? figure <= must : figure >= must;
+  printf ("%-46s %10.2f %-8s %s %8.2f  %s  %s\n", what, figure, unit, at_most ? "<=" : ">=", must,
+          good ? "ok  " : "FAIL", beside);
+  if (!good)
+    bench_failed = 1;
+}
+
+/* A line that is shown and not judged. */
+static inline void bench_note (const char *what, double figure, const char *unit, const char *beside)
+{
+  printf ("%-46s %10.2f %-8s %18s  %s\n", what, figure, unit, "", beside);
+}
+
+/* A count that must be exact: a benchmark that lost work measured nothing. */
+static inline void bench_equal (const char *what, uint64_t got, uint64_t want)
+{
+  if (got == want)
+    return;
+  printf ("%-46s %llu instead of %llu: FAIL\n", what, (unsigned long long) got, (unsigned long long) want);
+  bench_failed = 1;
+}
+
+#define BENCH_KEEP(value) __asm__ volatile("" : : "g"(value) : "memory")
+
+#endif
