@@ -87,8 +87,12 @@ typedef struct {
   /* CLOCK_MONOTONIC; outside the sequence, stored atomically. Past it the
    * probe makes itself idle, whatever `actions` says. */
   uint64_t lease_until_ns;
-  uint64_t sidecar_pid;
+  uint64_t sidecar_pid; /* claimed by compare-and-swap: one sidecar at a time */
   shm_rule_t rules[SHM_RULES_MAX];
+  /* For the sidecar that comes after one that died; nothing to the probe. */
+  uint8_t instance[WEFT_UUID_SIZE];        /* all zero: nobody has claimed it yet */
+  uint64_t batch_last;                     /* highest batch number ever sealed */
+  uint64_t lost_reported[WEFT_LOSS_COUNT]; /* of status.lost, what batches have told */
 } shm_control_t;
 
 /* ---- 0x2000: written by the probe, read by the sidecar ------------------ */
