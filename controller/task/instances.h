@@ -17,6 +17,7 @@ typedef struct {
   uint8_t start[WEFT_UUID_SIZE];
   uint8_t boot[WEFT_UUID_SIZE];
   weft_anchor_t anchor; /* latest */
+  uint32_t index;       /* as in ctl_instances_at */
   int64_t pid;
   const char *vm, *version, *service, *host, *listens; /* interned, never NULL */
   ctl_presence_t presence;

@@ -35,6 +35,7 @@ const char *ctl_hop_text (ctl_hop_t hop);
 typedef struct {
   uint64_t id;                        /* subtask id; of an embed-only leaf: its request id */
   uint64_t request;                   /* request id that led here, 0: none */
+  uint64_t caller;                    /* subtask id that the request left from, 0: not known */
   uint32_t parent;                    /* index in `subtasks`, CTL_NO_PARENT */
   uint32_t first_child, next_sibling; /* by start; CTL_NO_PARENT: none */
   uint32_t depth;
@@ -42,7 +43,7 @@ typedef struct {
   uint8_t error; /* weft_error_t */
   uint8_t on_critical_path;
   uint8_t answered;
-  uint8_t reserved;
+  uint8_t inside;  /* of an embed-only leaf: an instance captures at that address, so its copy is missing */
   uint16_t status; /* 0: none */
   uint32_t instruction;
   uint8_t instance[WEFT_UUID_SIZE]; /* of a leaf: the sender's */
@@ -59,18 +60,23 @@ typedef struct {
   uint8_t complete;     /* see design: root answered, all answered, no one-sided request */
   uint8_t reason;       /* weft_reason_t of an orphan */
   uint32_t instruction; /* that started it, 0: none */
+  uint32_t hosts;       /* how many kernels' clocks are in it; 1: all times compare */
   const char *name;     /* of the root subtask */
+  const char *origin;   /* of an orphan: the service it came from; "" of a task. Never NULL */
   uint64_t start_ns, duration_ns;
   ctl_subtask_t *subtasks; /* parents before children, siblings by start */
   uint32_t count;
   uint32_t truncated; /* subtasks left out by WEFT_SUBTASKS_PER_TASK_MAX */
   uint32_t hops[CTL_HOP_COUNT];
+  struct ctl_text_t *text; /* strings of its own (unpacked), else NULL */
 } ctl_execution_t;
 
 void ctl_execution_destroy (ctl_execution_t **self_p);
 
-/* Fills what follows from the rest: children, depth, order, self time, hops,
- * critical path, name, complete. `subtasks` may be in any order before. */
+/* Fills what follows from the rest: parents (from `caller`), children, depth, order,
+ * self time, hop counts, critical path, name, times, complete. `subtasks` may be in
+ * any order before. Callers that form a circle are cut: no input makes it loop.
+ * 0 or WEFT_E_NOMEM (then self is as before). */
 int ctl_execution_settle (ctl_execution_t *self);
 
 /* Takes every subtask and one-sided request of `other`, another part of the same
