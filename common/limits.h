@@ -40,4 +40,26 @@
 #define WEFT_SETTLE_MS             2000  /* a task nobody reported on for this long is written to the store */
 #define WEFT_CONTROLLER_IDLE_MS    60000 /* an autostarted controller without instance or client ends */
 
+/* ---- control socket, journal, presence --------------------------------- */
+#define WEFT_REPLY_MAX            (64 << 20) /* bytes of one frame a client takes from its controller */
+#define WEFT_EACH_MAX             100000     /* executions in one reply */
+#define WEFT_PING_MS              300   /* a controller on this host answers in well under a millisecond */
+#define WEFT_REPLY_MS             10000 /* the longest question: an analysis over a full store */
+#define WEFT_AUTOSTART_MS         5000  /* a started controller listens within this, or says why not */
+#define WEFT_SILENT_MS            3000  /* three heartbeats' worth without a word: shown as silent */
+#define WEFT_SETTLE_EVERY_MS      500
+#define WEFT_STOPPED_MAX          64 /* stopped instructions whose acknowledgements can still be asked for */
+#define WEFT_JOURNAL_SEGMENT_MAX  (64u << 20)
+#define WEFT_JOURNAL_SEGMENTS_MAX 4     /* 256 MiB: minutes at full load, months at rest */
+#define WEFT_BATCH_AHEAD_MAX      64    /* numbers taken ahead of a gap: what a spool can hold */
+#define WEFT_COMPLAIN_EVERY_MS    10000 /* one line on bad frames at most this often */
+#define WEFT_INTAKE_BURST         64    /* report frames between two looks at the other sockets */
+#define WEFT_ACK_WAIT_MS          3000  /* how long a verb waits for instances to acknowledge */
+#define WEFT_LEAVE_WAIT_MS        5000  /* how long a verb waits for instances to restore their VM */
+#define WEFT_WINDOW_GRACE_MS      200   /* after a window: what was started in it may answer */
+#define WEFT_WINDOW_WAIT_MS       500   /* at most so long */
+#define WEFT_WINDOW_REPORT_MS     900   /* the report is built this long after the window at the latest */
+#define WEFT_PROFILE_MS           10000 /* a window nobody gave a length */
+#define WEFT_OPTIONS_MAX          64    /* options on one command line */
+
 #endif
