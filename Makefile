@@ -42,7 +42,7 @@ endif
 COMMON_SRC := $(wildcard common/*.c)
 CTL_SRC := $(filter-out controller/main.c,$(wildcard controller/*.c controller/*/*.c))
 CAR_SRC := $(filter-out instance/sidecar/main.c,$(wildcard instance/sidecar/*.c instance/sidecar/way_in/*.c)) instance/shm/reader.c
-PROBE_SRC := $(wildcard instance/probe/*.c instance/probe/runtime/*.c) instance/shm/writer.c common/ids.c
+PROBE_SRC := $(wildcard instance/probe/*.c instance/probe/runtime/*.c) instance/shm/writer.c common/ids.c common/pattern.c
 ALL_SRC := $(sort $(COMMON_SRC) $(CTL_SRC) $(CAR_SRC) $(PROBE_SRC))
 TEST_SRC := $(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c tests/unit/*/*/*/test_*.c)
 BENCH_SRC := $(wildcard tests/bench/bench_*.c)
