@@ -56,7 +56,8 @@ typedef struct {
   const uint8_t *at, *end; /* rest of the entries */
   uint32_t entries_left;
   uint32_t strings; /* defined so far */
-  uint32_t skipped; /* unknown kinds and surplus fields, counted not read */
+  uint32_t skipped; /* unknown kinds, numbers and surplus fields, counted not read */
+  uint32_t surplus; /* fields of a newer minor version after the entries */
   struct {
     const char *text;
     uint32_t size;
