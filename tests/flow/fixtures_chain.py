@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Three services in a row under weft, with a subscriber and a tap beside the buses."""
+import contextlib
+import dataclasses
+import http.client
+import itertools
+import json
+import re
+import socket
+import threading
+import time
+
+import processes
+from scenario import plan
+from subscriber import CAPTURE, EMBED, HELLO, Subscriber
+from tap import Tap
+
+NUMBERS = itertools.count(1)
+
+
+@dataclasses.dataclass
+class Chain:
+    stage: object
+    apps: dict
+    tap: Tap
+    subscriber: Subscriber
+
+    def uuid(self, service):
+        """The instance uuid that the service's sidecar said hello with."""
+        wanted = self.tap.wait(lambda m: m[0] == HELLO and m[1]["service"] == service)
+        return wanted[1]["instance"].hex()
+
+    def reports(self, service, kind, task=None):
+        uuid = self.uuid(service)
+        return [r for r in self.tap.reports()
+                if r["instance"] == uuid and r["kind"] == kind and task in (None, r["task"])]
+
+    def logged(self, service, number):
+        """The lines that the service itself wrote about request `number`."""
+        lines = self.apps[service].log.read_text().splitlines()
+        return [entry for entry in map(json.loads, lines) if entry["n"] == number]
+
+
+@contextlib.contextmanager
+def chain(stage, kinds, names, meddler=None, jdk=None):
+    """Starts names[-1] first. Everything of weft is told the tap's address. `meddler` stands
+    between the first and the second service."""
+    stage.controller()
+    real, stage.address = stage.address, f"ipc://{stage.directory}/tap"
+    (stage.directory / "tap").mkdir(mode=0o700)
+    with Subscriber(real) as subscriber, Tap(stage.address, real) as tap:
+        apps, peers = {}, {}
+        for kind, name in reversed(list(zip(kinds, names))):
+            apps[name] = stage.app(kind, name, peers=peers, run=True, jdk=jdk if kind == "jvm" else None)
+            url = apps[name].url
+            if meddler and name == names[1]:
+                url = f"http://127.0.0.1:{meddler.towards(apps[name].port)}"
+            peers = {name: url}
+        stage.wait_instances(len(names))
+        yield Chain(stage, apps, tap, subscriber)
+        stage.address = real
+
+
+def path_through(*names, work="s2"):
+    """A plan that goes through the services in this order, once each."""
+    node = None
+    for name in reversed(names):
+        node = plan.Node(name, "G", f"/{name}", work, 200, 0, 10, [node] if node else [])
+    return node
+
+
+def send(app, node, headers=None):
+    """Sends one request from outside of every VM under weft; the number that services log."""
+    number = next(NUMBERS)
+    connection = http.client.HTTPConnection("127.0.0.1", app.port, timeout=20)
+    connection.request("GET", node.path + "?" + node.query(number, "0"), headers=headers or {})
+    answer = connection.getresponse()
+    plan.check(node, number, "0", answer.status, answer.read())
+    connection.close()
+    return number
+
+
+def instruct(stage, *arguments):
+    """Broadcasts long-lived instructions and waits until they work; their numbers."""
+    done = stage.weft("instruct", *arguments)
+    numbers = [int(n) for n in re.findall(r"instruction (\d+)", done.stdout + done.stderr)]
+    assert numbers, f"`weft instruct` names what it made: {done.stdout} {done.stderr}"
+    return numbers
+
+
+def executions(stage, wanted, seconds=8, **options):
+    """Polls `weft tasks --each --json` until wanted(list) holds; the list."""
+    def listed():
+        found = stage.json("tasks", "--each", **options)
+        return (found,) if wanted(found) else None
+    return processes.wait_until(listed, seconds, "executions in `weft tasks --each`", 0.1)[0]
+
+
+class Meddler:
+    """A proxy between two services that alters what it forwards: alter(bytes) -> bytes."""
+
+    def __init__(self, alter):
+        self.alter, self.target = alter, None
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def towards(self, port):
+        self.target = port
+        return self.listener.getsockname()[1]
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            server = socket.create_connection(("127.0.0.1", self.target))
+            for source, sink, alter in ((client, server, self.alter), (server, client, bytes)):
+                threading.Thread(target=self.forward, args=(source, sink, alter), daemon=True).start()
+
+    @staticmethod
+    def forward(source, sink, alter):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(alter(data))
+        with contextlib.suppress(OSError):
+            sink.shutdown(socket.SHUT_WR)
+
+    def close(self):
+        self.listener.close()
+
+
+def settle(seconds=0.3):
+    """Time for what must not happen to happen."""
+    time.sleep(seconds)
+
+
+__all__ = ["CAPTURE", "EMBED", "Chain", "Meddler", "chain", "executions", "instruct", "path_through", "send", "settle"]

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A peer that writes down every byte it receives, and what to compare such bytes with."""
+import re
+import socket
+import threading
+
+TRACEPARENT = re.compile(rb"traceparent: 00-([0-9a-f]{32})-([0-9a-f]{16})-01\r\n")
+
+
+class Connection:
+    """What one client sent: its bytes, and the requests that they are, if any."""
+
+    def __init__(self):
+        self.raw = bytearray()
+        self.requests = []  # (head, body) as received
+
+
+class RecordingPeer:
+    """Answers each whole HTTP/1.1 request with 200 and "ok"; echoes lines that start with "PING"."""
+
+    def __init__(self, port=0):
+        self.connections = []
+        self.listener = socket.create_server(("127.0.0.1", port), backlog=64)
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+
+    def forget(self):
+        self.connections = []
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            connection = Connection()
+            self.connections.append(connection)
+            threading.Thread(target=self.serve, args=(client, connection), daemon=True).start()
+
+    def serve(self, client, connection):
+        with client:
+            reader = Reader(client, connection.raw)
+            try:
+                while self.one(client, reader, connection):
+                    pass
+            except (OSError, EOFError):
+                pass
+
+    @staticmethod
+    def one(client, reader, connection):
+        line = reader.line()
+        if line.startswith(b"PING"):
+            client.sendall(line)
+            return True
+        head = line
+        while line not in (b"\r\n", b"\n"):
+            line = reader.line()
+            head += line
+        length = re.search(rb"(?mi)^content-length:\s*(\d+)", head)
+        if re.search(rb"(?mi)^transfer-encoding:\s*chunked", head):
+            body = reader.chunks()
+        else:
+            body = reader.exactly(int(length.group(1)) if length else 0)
+        connection.requests.append((head, body))
+        client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        return b"connection: close" not in head.lower()
+
+
+class Reader:
+    """Takes lines and counts off a socket, keeping every byte in `raw`."""
+
+    def __init__(self, client, raw):
+        self.client, self.raw, self.at = client, raw, 0
+
+    def more(self):
+        data = self.client.recv(65536)
+        if not data:
+            raise EOFError
+        self.raw += data
+
+    def line(self):
+        while (end := self.raw.find(b"\n", self.at)) < 0:
+            self.more()
+        return self.exactly(end + 1 - self.at)
+
+    def exactly(self, size):
+        while len(self.raw) - self.at < size:
+            self.more()
+        taken = bytes(self.raw[self.at:self.at + size])
+        self.at += size
+        return taken
+
+    def chunks(self):
+        body = b""
+        while size := int(self.line().split(b";")[0], 16):
+            body += self.exactly(size)
+            self.line()
+        while self.line() not in (b"\r\n", b"\n"):
+            pass
+        return body
+
+
+def without_task(connection):
+    """The connection's bytes with the one traceparent line of each request's head taken
+    out again, and the (task id, request id) pairs. Fails if a head has not exactly one."""
+    raw, pairs, at = bytes(connection.raw), [], 0
+    for head, _ in connection.requests:
+        start = raw.index(head, at)
+        found = TRACEPARENT.findall(head)
+        assert len(found) == 1, f"{len(found)} traceparent lines in {head!r}"
+        pairs.append((found[0][0].decode(), found[0][1].decode()))
+        bare = TRACEPARENT.sub(b"", head)
+        raw = raw[:start] + bare + raw[start + len(head):]
+        at = start + len(bare)
+    return raw, pairs

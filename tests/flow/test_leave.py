@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leaving: after detach, and after the death of anybody else, the VM is as it was."""
+import os
+import signal
+import time
+
+import processes
+import pytest
+from fixtures_chain import instruct, send, settle
+from fixtures_load import Load, look
+from fixtures_peer import TRACEPARENT, RecordingPeer
+from fixtures_probe import ACTIVE, IDLE, memory_path, sidecar_pid, state, threads
+from scenario import plan
+
+LEASE_S = 5
+NODE = plan.parse("orders~G~/orders~s1~200~0~100")
+
+
+@pytest.fixture
+def peer():
+    with RecordingPeer() as made:
+        yield made
+
+
+def calling(stage, kind, peer, **options):
+    """A service that calls the recording peer once per request, whatever it answers: the
+    answer is no plan, so the service fails, after its bytes were sent."""
+    return stage.app(kind, "orders", peers={"peer": f"http://127.0.0.1:{peer.port}"}, **options)
+
+
+def marked(app, peer):
+    """Sends one request through `app`; whether the request that reached the peer carried an id."""
+    peer.connections = []
+    with_call = plan.parse("orders~G~/orders~s0~200~0~10(peer~G~/x~s0~200~0~10)")
+    try:
+        send(app, with_call)
+    except Exception:  # the service cannot read "ok" as a plan's answer; what it sent is what counts
+        pass
+    request = processes.wait_until(lambda: [c.requests[0] for c in peer.connections if c.requests], 5, "a call")[0]
+    return bool(TRACEPARENT.search(request[0]))
+
+
+def work(stage, app):
+    """Joined, told everything, active."""
+    instruct(stage, "--root", f"pid={app.pid}", "--embed", f"pid={app.pid}", "--capture", f"pid={app.pid}")
+    processes.wait_until(lambda: state(app.pid)[0] == ACTIVE, 3, "active probe")
+
+
+def assert_left(app):
+    assert memory_path(app.pid) is None, "its descriptor is closed"
+    processes.wait_until(lambda: "weft-probe" not in threads(app.pid), 2, "end of the probe's thread")
+
+
+@pytest.mark.parametrize("version", [17, 25])
+def test_detach_leaves_an_attached_jvm_as_it_was(stage, controller, jdk, version):
+    jdk(version)
+    app = stage.app("jvm", "orders", jdk=version)
+    saved = stage.directory / "before"
+    with Load(app, NODE, 2) as load:
+        assert look(app.pid, "--save", saved).returncode == 0
+        stage.weft("attach", app.pid)
+        stage.wait_instances(1)
+        work(stage, app)
+        load.goes_on()
+        assert "verified" in stage.weft("detach", app.pid).stdout
+        load.goes_on()
+        compared = look(app.pid, "--compare", saved)
+        assert compared.returncode == 0, compared.stdout + compared.stderr
+        assert_left(app)
+
+
+@pytest.mark.parametrize("kind", ["http", "jvm"])
+def test_detach_leaves_what_weft_run_started(stage, controller, kind):
+    app = stage.app(kind, "orders", run=True)
+    stage.wait_instances(1)
+    with Load(app, NODE, 2) as load:
+        work(stage, app)
+        load.goes_on()
+        assert "verified" in stage.weft("detach", app.pid).stdout
+        load.goes_on()
+        saved = stage.directory / "after"
+        assert look(app.pid, "--save", saved).returncode == 0
+        compared = look(app.pid, "--compare", saved)
+        assert compared.returncode == 0, "a slot into the probe, a thread or a memfd: " + compared.stdout
+        assert_left(app)
+
+
+@pytest.mark.parametrize("kind", ["http", "jvm"])
+def test_a_killed_sidecar_leaves_an_idle_probe(stage, controller, peer, kind):
+    app = calling(stage, kind, peer, run=True)
+    stage.wait_instances(1)
+    work(stage, app)
+    assert marked(app, peer)
+    os.kill(sidecar_pid(app.pid), signal.SIGKILL)
+    send(app, NODE)
+    processes.wait_until(lambda: state(app.pid) == (IDLE, 0), LEASE_S + 2, "idle probe once the lease is over")
+    assert not marked(app, peer), "an idle probe embeds nothing"
+    send(app, NODE)
+
+
+def test_the_next_attach_takes_over_from_a_killed_sidecar(stage, controller, peer):
+    app = calling(stage, "jvm", peer)
+    stage.weft("attach", app.pid)
+    stage.wait_instances(1)
+    work(stage, app)
+    first = sidecar_pid(app.pid)
+    os.kill(first, signal.SIGKILL)
+    settle()
+    stage.weft("attach", app.pid)
+    assert sidecar_pid(app.pid) != first
+    processes.wait_until(lambda: state(app.pid)[0] == ACTIVE, 5, "active probe under its second sidecar")
+    assert marked(app, peer)
+    assert "verified" in stage.weft("detach", app.pid).stdout
+    assert_left(app)
+
+
+def test_a_killed_controller_leaves_idle_probes(stage, peer):
+    controller = stage.controller()
+    app = calling(stage, "http", peer, run=True)
+    stage.wait_instances(1)
+    work(stage, app)
+    controller.kill()
+    controller.wait()
+    start = time.monotonic()
+    processes.wait_until(lambda: state(app.pid) == (IDLE, 0), LEASE_S + 2, "idle probe once the lease is over")
+    assert time.monotonic() - start > 2, "a lost heartbeat or two is no reason to stop"
+    assert not marked(app, peer)
+    stage.controller()
+    stage.wait_instances(1)
+    work(stage, app)
+    assert marked(app, peer), "the next controller finds the instance again"
+
+
+def test_attach_and_detach_twenty_times_under_load(stage, controller, jdk):
+    jdk(17)
+    app = stage.app("jvm", "orders", jdk=17)
+    saved = stage.directory / "before"
+    with Load(app, NODE, 2) as load:
+        assert look(app.pid, "--save", saved).returncode == 0
+        instruct(stage, "--root", "service=orders", "--capture", "service=orders")
+        for _ in range(20):
+            stage.weft("attach", "--service", "orders", app.pid)
+            processes.wait_until(lambda: state(app.pid)[0] == ACTIVE, 5, "active probe")
+            assert "verified" in stage.weft("detach", app.pid).stdout
+            load.goes_on()
+        compared = look(app.pid, "--compare", saved)
+        assert compared.returncode == 0, compared.stdout + compared.stderr
+        assert_left(app)
+
+
+def test_a_vm_that_ends_is_reported_whole(stage, controller):
+    """What the VM did before its death is not lost with it: the memory outlives it."""
+    app = stage.app("http", "orders", run=True)
+    stage.wait_instances(1)
+    work(stage, app)
+    for _ in range(20):
+        send(app, NODE)
+    app.process.kill()
+    processes.wait_until(
+        lambda: len([e for e in stage.json("tasks", "--each") if e["kind"] == "task"]) == 20, 5, "20 tasks")

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`weft profile PID… --for 5s` against live JVMs under load: an answer at once, right to the
+request, and a target that is as it was before."""
+import json
+import re
+import subprocess
+import time
+
+import pytest
+from fixtures_load import Load, look
+from scenario import plan
+
+WINDOW_S = 5
+
+
+def profile(stage, apps, *options):
+    """Runs the verb; its output, and the wall-clock time when its report appeared."""
+    process = stage.start_weft("profile", *(str(app.pid) for app in apps), "--for", f"{WINDOW_S}s", *options)
+    first = process.stdout.readline()
+    printed = time.time_ns()
+    out, err = process.communicate(timeout=40)
+    assert process.returncode == 0, err
+    return first + out, err, printed
+
+
+@pytest.mark.parametrize("version", [17, 25])
+def test_live_jvm_under_load(stage, jdk, version):
+    jdk(version)
+    app = stage.app("jvm", "orders", jdk=version)
+    node = plan.parse("orders~G~/orders~s1~200~0~100")
+    saved = stage.directory / "before"
+    with Load(app, node) as load:
+        assert look(app.pid, "--save", saved).returncode == 0
+        out, err, printed = profile(stage, [app])
+        text = out + err
+        assert re.search(r"GET /orders +[\d,]+ executions", text), text
+        assert re.search(r"left 1 VM", text) and "verified" in text, text
+        compared = look(app.pid, "--compare", saved)
+        assert compared.returncode == 0, compared.stdout + compared.stderr
+        assert_probe_never_runs(app)
+    tasks = [e for e in stage.json("tasks", "--each") if e["kind"] == "task"]
+    starts = sorted(e["start_ns"] for e in tasks)
+    assert WINDOW_S - 0.5 < (starts[-1] - starts[0]) / 1e9 < WINDOW_S + 0.5
+    assert printed - starts[-1] < 1_000_000_000, "the report is there within a second of the window's end"
+    inside, touching = load.counts(starts[0], starts[-1])
+    assert inside > 300, "a load worth the name"
+    assert inside <= len(tasks) <= touching, "every request of the window is a root, and nothing else is"
+    assert all(e["name"] == "GET /orders" and e["hops"]["proven"] == 0 for e in tasks)
+    reported = int(re.search(r"GET /orders +([\d,]+) executions", text).group(1).replace(",", ""))
+    assert reported == len(tasks), "the report counts what the store holds"
+
+
+def assert_probe_never_runs(app):
+    """strace -k for five seconds: no system call of the process comes out of the probe."""
+    trace = subprocess.run(["timeout", "-s", "INT", "5", "strace", "-k", "-f", "-qq", "-e", "trace=network,read,write,close",
+                            "-p", str(app.pid)], capture_output=True, text=True, errors="replace", check=False).stderr
+    assert trace.count("\n > ") > 100, "stacks were taken under load: " + trace[-300:]
+    assert "libweft_probe" not in trace
+
+
+def test_json_report_of_two_jvms(stage, jdk):
+    """Two VMs in one profile: their requests are joined, and --json says so in one object a line."""
+    jdk(17)
+    pricing = stage.app("jvm", "pricing", jdk=17)
+    orders = stage.app("jvm", "orders", jdk=17, peers={"pricing": pricing.url})
+    node = plan.parse("orders~G~/orders~c0~200~0~10(pricing~P~/price~c0~200~50~10)")
+    with Load(orders, node, 2):
+        out, _, _ = profile(stage, [orders, pricing], "--json")
+    objects = [json.loads(line) for line in out.splitlines()]
+    assert objects, "one summary object, then one for each task name"
+    tasks = [e for e in stage.json("tasks", "--each") if e["kind"] == "task"]
+    assert len(tasks) > 200
+    assert {e["hops"]["proven"] for e in tasks} == {1}, "each request has both copies"
+    assert not [e for e in stage.json("tasks", "--each") if e["kind"] == "orphan"]
