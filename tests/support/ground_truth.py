@@ -195,9 +195,10 @@ def _check_tree(truth, execution):
 def _check_subtask(entry, subtask):
     wrong = []
     for what in ("service", "name", "pid", "status"):
+        said, true = subtask[what], getattr(entry, what)
         # An answer that weft has not seen is incomplete, not wrong.
-        if subtask[what] != getattr(entry, what) and not (what == "status" and subtask[what] is None):
-            wrong.append("%s at %s: %s is %s, not %s" % (entry.name, entry.at, what, subtask[what], getattr(entry, what)))
+        if said != true and not (what == "status" and said is None):
+            wrong.append("%s at %s: %s is %s, not %s" % (entry.name, entry.at, what, said, true))
     start, end = subtask["start_ns"], subtask["start_ns"] + subtask["duration_ns"]
     if start > entry.start_ns + CLOCK_SLACK_NS or (subtask["status"] and end < entry.end_ns - CLOCK_SLACK_NS):
         wrong.append("%s at %s: its time does not contain that of the log" % (entry.name, entry.at))

@@ -2,7 +2,7 @@
 """The load: sends the requests of a drawn run, some workers over kept connections, some
 over a new one each. Every answer is checked; the first wrong one ends it.
 
-    load.py --seed N --requests N --parallel N --url URL
+    load.py --seed N [--first N] --requests N --parallel N --url URL
 
 Prints one JSON line: {"sent":…,"failed":…,"seconds":…}; failures go to stderr."""
 import argparse
@@ -36,10 +36,10 @@ def send(connection, node, number):
 
 
 class Load:
-    def __init__(self, drawn, url, requests, parallel):
+    def __init__(self, drawn, url, numbers, parallel):
         self._drawn, self._address = drawn, urllib.parse.urlsplit(url).netloc
         self._parallel, self._numbers = parallel, queue.Queue()
-        for number in range(1, requests + 1):
+        for number in numbers:
             self._numbers.put(number)
         self.sent, self.failures = 0, []
         self._lock = threading.Lock()
@@ -77,11 +77,13 @@ class Load:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--first", type=int, default=1, help="number of the first request")
     parser.add_argument("--requests", type=int, default=200)
     parser.add_argument("--parallel", type=int, default=8)
     parser.add_argument("--url", required=True)
     options = parser.parse_args()
-    load = Load(scenario.draw(options.seed, ports=False), options.url, options.requests, options.parallel)
+    numbers = range(options.first, options.first + options.requests)
+    load = Load(scenario.draw(options.seed, ports=False), options.url, numbers, options.parallel)
     begin = time.monotonic()
     load.run()
     for failure in load.failures:

@@ -98,6 +98,14 @@ def listens(port):
     return False
 
 
+def command_line(pid):
+    """Of a process; empty when it has ended."""
+    try:
+        return pathlib.Path("/proc/%d/cmdline" % pid).read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
+
+
 class App:
     """A started application."""
 
@@ -170,12 +178,11 @@ class Stage:
         for lock in self.directory.rglob("lock"):
             try:
                 pid = int(lock.read_text().split()[0])
-                command = pathlib.Path("/proc/%d/cmdline" % pid).read_bytes()
             except (OSError, ValueError, IndexError):
                 continue
-            if str(self.directory).encode() in command:
+            if str(self.directory) in command_line(pid):
                 os.kill(pid, signal.SIGTERM)
-                wait_until(lambda: not os.path.exists("/proc/%d" % pid), 5, "end of the controller %d" % pid)
+                wait_until(lambda pid=pid: not command_line(pid), 5, "end of the controller %d" % pid)
 
     # ---- applications ------------------------------------------------------
 
