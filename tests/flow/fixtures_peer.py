@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A peer that writes down every byte it receives, and what to compare such bytes with."""
+import json
 import re
 import socket
 import threading
+import urllib.parse
+
+from scenario import plan
 
 TRACEPARENT = re.compile(rb"traceparent: 00-([0-9a-f]{32})-([0-9a-f]{16})-01\r\n")
 
@@ -16,7 +20,8 @@ class Connection:
 
 
 class RecordingPeer:
-    """Answers each whole HTTP/1.1 request with 200 and "ok"; echoes lines that start with "PING"."""
+    """Answers each whole HTTP/1.1 request with 200 and "ok", or as its call plan says; echoes
+    lines that start with "PING"."""
 
     def __init__(self, port=0):
         self.connections = []
@@ -68,8 +73,18 @@ class RecordingPeer:
         else:
             body = reader.exactly(int(length.group(1)) if length else 0)
         connection.requests.append((head, body))
-        client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        answer = answer_to(head)
+        client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(answer), answer))
         return b"connection: close" not in head.lower()
+
+
+def answer_to(head):
+    url = urllib.parse.urlsplit(head.split(b" ")[1].decode())
+    fields = dict(urllib.parse.parse_qsl(url.query))
+    if "plan" not in fields:
+        return b"ok"
+    node = plan.parse(fields["plan"])
+    return json.dumps({"n": int(fields["n"]), "at": fields["at"], "service": node.peer, "pad": "y" * node.answer}).encode()
 
 
 class Reader:
