@@ -15,7 +15,7 @@ import processes
 import scenario
 
 SUPPORT = processes.ROOT / "tests" / "support"
-SETTLE_SECONDS = 15  # for the last reports of 200 requests; what is missing then is missing
+SETTLE_SECONDS = 5  # without any news: what is missing then is missing
 
 
 class Demo:
@@ -116,11 +116,14 @@ class Demo:
 
     def collect(self):
         """All executions, as soon as all are there and whole, or nothing has changed any more."""
-        end = time.monotonic() + SETTLE_SECONDS
+        last, news = None, time.monotonic()
         while True:
             executions = self.stage.json("tasks", "--each")
             whole = [each for each in executions if each["kind"] == "task" and self.is_whole(each)]
-            if len(whole) >= self.options.requests or time.monotonic() > end:
+            state = len(executions), len(whole), sum(each["hops"]["proven"] for each in executions)
+            if state != last:
+                last, news = state, time.monotonic()
+            if len(whole) >= self.options.requests or time.monotonic() > news + SETTLE_SECONDS:
                 return executions
             time.sleep(0.25)
 

@@ -4,6 +4,7 @@
 Everything hangs on one `Stage`: it owns a temporary directory and every process
 started through it, and stops exactly those, by pid, whatever happens.
 """
+import contextlib
 import glob
 import json
 import os
@@ -98,12 +99,16 @@ def listens(port):
     return False
 
 
-def command_line(pid):
-    """Of a process; empty when it has ended."""
-    try:
-        return pathlib.Path("/proc/%d/cmdline" % pid).read_bytes().decode(errors="replace")
-    except OSError:
-        return ""
+def pids_with(text):
+    """The processes in whose environment `text` stands."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and text.encode() in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue  # ended meanwhile, or not ours
+    return found
 
 
 class App:
@@ -168,21 +173,26 @@ class Stage:
         """Applications last started end first; then what weft started itself ends, too."""
         for process in reversed(self._processes[:]):
             self.stop(process)
-        self._stop_controller()
+        self._stop_strays()
         if self.keep:
             return
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def _stop_controller(self):
-        """An autostarted controller holds its pid in the lock file beside its sockets."""
-        for lock in self.directory.rglob("lock"):
-            try:
-                pid = int(lock.read_text().split()[0])
-            except (OSError, ValueError, IndexError):
-                continue
-            if str(self.directory) in command_line(pid):
-                os.kill(pid, signal.SIGTERM)
-                wait_until(lambda pid=pid: not command_line(pid), 5, "end of the controller %d" % pid)
+    def _stop_strays(self):
+        """What weft started in the background (sidecars, a controller) carries this stage's own
+        directory in its environment. Sidecars end with their VM; the rest is asked to."""
+
+        def strays():
+            return pids_with("XDG_STATE_HOME=%s/" % self.directory)
+
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for pid in strays():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            with contextlib.suppress(Failed):
+                wait_until(lambda: not strays(), 5, "end of what weft started")
+                return
+        raise Failed("processes %s of weft do not end" % strays())
 
     # ---- applications ------------------------------------------------------
 
