@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "endpoint.h"
 #include "limits.h"
 
 #define WEFT_WIRE_MAJOR 1
@@ -110,16 +111,5 @@ typedef struct {
 int weft_up_kind (const void *data, size_t size, weft_up_kind_t *ret_kind);
 int weft_up_pack (const weft_up_message_t *message, void **ret_data, size_t *ret_size);
 int weft_up_unpack (const void *data, size_t size, weft_up_message_t *ret_message);
-
-/* ---- endpoints ---------------------------------------------------------- */
-typedef enum { WEFT_ENDPOINT_CONTROL, WEFT_ENDPOINT_INSTRUCTIONS, WEFT_ENDPOINT_REPORTS } weft_endpoint_t;
-#define WEFT_ENDPOINT_MAX 256
-/* ipc://DIR -> ipc://DIR/control …; tcp://HOST:PORT -> PORT, PORT+1, PORT+2.
- * WEFT_E_MALFORMED / WEFT_E_RANGE, reason in why. */
-int weft_endpoint (const char *base, weft_endpoint_t which, char out[WEFT_ENDPOINT_MAX], char *why,
-                   size_t why_size);
-/* WEFT_CONTROLLER, else ipc://$XDG_RUNTIME_DIR/weft, else ipc:///run/user/UID/weft if that
- * directory exists, else ipc:///tmp/weft-UID. */
-int weft_endpoint_default (char out[WEFT_ENDPOINT_MAX]);
 
 #endif
