@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "broadcast.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uuid/uuid.h>
+#include <zmq.h>
+
+#include "../../common/status.h"
+
+/* Messages, not bytes: 1,000 frames of 64 KiB are 64 MiB a peer at worst. */
+#define WATER_MARK 1000
+#define LINGER_MS  200
+
+struct ctl_broadcast_t {
+  void *context;
+  void *socket;
+  char address[WEFT_ENDPOINT_MAX];
+  uint8_t uuid[WEFT_UUID_SIZE];
+};
+
+int ctl_broadcast_bind (ctl_broadcast_t *self, int type, weft_endpoint_t which, void **ret_socket, char *why,
+                        size_t why_size)
+{
+  char endpoint[WEFT_ENDPOINT_MAX];
+  int rc = weft_endpoint (self->address, which, endpoint, why, why_size);
+  if (rc < 0)
+    return rc;
+  void *socket = zmq_socket (self->context, type);
+  if (!socket) {
+    snprintf (why, why_size, "%s", zmq_strerror (errno));
+    return WEFT_E_IO;
+  }
+  int linger = LINGER_MS, mark = WATER_MARK, ipv6 = strchr (self->address, '[') != NULL;
+  int64_t frame_max = WEFT_FRAME_MAX;
+  if (zmq_setsockopt (socket, ZMQ_LINGER, &linger, sizeof linger) < 0 ||
+      zmq_setsockopt (socket, ZMQ_SNDHWM, &mark, sizeof mark) < 0 ||
+      zmq_setsockopt (socket, ZMQ_RCVHWM, &mark, sizeof mark) < 0 ||
+      zmq_setsockopt (socket, ZMQ_IPV6, &ipv6, sizeof ipv6) < 0 ||
+      zmq_setsockopt (socket, ZMQ_MAXMSGSIZE, &frame_max, sizeof frame_max) < 0 ||
+      zmq_bind (socket, endpoint) < 0) {
+    int busy = errno == EADDRINUSE;
+    if (busy)
+      snprintf (why, why_size, "%s is in use by another program", endpoint);
+    else
+      snprintf (why, why_size, "%s: %s", endpoint, zmq_strerror (errno));
+    zmq_close (socket);
+    return busy ? WEFT_E_BUSY : WEFT_E_IO;
+  }
+  *ret_socket = socket;
+  return 0;
+}
+
+int ctl_broadcast_new (const char *address, ctl_broadcast_t **ret_self, char *why, size_t why_size)
+{
+  ctl_broadcast_t *self = calloc (1, sizeof *self);
+  if (!self)
+    return WEFT_E_NOMEM;
+  int rc = WEFT_E_NOMEM;
+  self->context = zmq_ctx_new ();
+  if (self->context) {
+    uuid_generate_random (self->uuid);
+    snprintf (self->address, sizeof self->address, "%s", address);
+    rc = ctl_broadcast_bind (self, ZMQ_XPUB, WEFT_ENDPOINT_INSTRUCTIONS, &self->socket, why, why_size);
+  }
+  if (rc < 0) {
+    ctl_broadcast_destroy (&self);
+    return rc;
+  }
+  *ret_self = self;
+  return 0;
+}
+
+void ctl_broadcast_destroy (ctl_broadcast_t **self_p)
+{
+  ctl_broadcast_t *self = *self_p;
+  if (!self)
+    return;
+  if (self->socket)
+    zmq_close (self->socket);
+  if (self->context)
+    zmq_ctx_term (self->context);
+  free (self);
+  *self_p = NULL;
+}
+
+int ctl_broadcast_send (ctl_broadcast_t *self, const char *topic, const weft_bus_message_t *message)
+{
+  weft_bus_message_t ours = *message;
+  memcpy (ours.controller, self->uuid, sizeof ours.controller);
+  void *data = NULL;
+  size_t size = 0;
+  int rc = weft_bus_pack (&ours, &data, &size);
+  if (rc < 0)
+    return rc;
+  if (zmq_send (self->socket, topic, strlen (topic), ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0 ||
+      zmq_send (self->socket, data, size, ZMQ_DONTWAIT) < 0)
+    rc = WEFT_E_IO;
+  free (data);
+  return rc;
+}
+
+int ctl_broadcast_state (ctl_broadcast_t *self, const char *topic, const ctl_instructions_t *instructions)
+{
+  weft_bus_message_t state = {.kind = WEFT_BUS_STATE, .epoch = ctl_instructions_epoch (instructions)};
+  const weft_instruction_t *live = ctl_instructions_live (instructions, &state.instruction_count);
+  state.instructions = (weft_instruction_t *) (uintptr_t) live; /* packed, not kept */
+  return ctl_broadcast_send (self, topic, &state);
+}
+
+const uint8_t *ctl_broadcast_uuid (const ctl_broadcast_t *self)
+{
+  return self->uuid;
+}
+
+int ctl_broadcast_fd (const ctl_broadcast_t *self)
+{
+  int fd = -1;
+  size_t size = sizeof fd;
+  zmq_getsockopt (self->socket, ZMQ_FD, &fd, &size);
+  return fd;
+}
+
+int ctl_broadcast_pump (ctl_broadcast_t *self)
+{
+  int taken = 0;
+  char topic[WEFT_TOPIC_MAX];
+  while (taken < WEFT_INTAKE_BURST && zmq_recv (self->socket, topic, sizeof topic, ZMQ_DONTWAIT) >= 0)
+    taken++;
+  return taken;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "intake.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zmq.h>
+
+#include "../../common/status.h"
+#include "sequence.h"
+
+struct ctl_intake_t {
+  ctl_intake_links_t links;
+  ctl_intake_stats_t stats;
+  ctl_sequence_t *sequence;
+  void *socket;
+  weft_batch_reader_t reader; /* 16 KiB: too much for a stack frame on the way */
+};
+
+ctl_intake_t *ctl_intake_new (const ctl_intake_links_t *links)
+{
+  ctl_intake_t *self = calloc (1, sizeof *self);
+  if (!self)
+    return NULL;
+  self->links = *links;
+  self->sequence = ctl_sequence_new ();
+  if (!self->sequence)
+    ctl_intake_destroy (&self);
+  return self;
+}
+
+void ctl_intake_destroy (ctl_intake_t **self_p)
+{
+  ctl_intake_t *self = *self_p;
+  if (!self)
+    return;
+  if (self->socket)
+    zmq_close (self->socket);
+  ctl_sequence_destroy (&self->sequence);
+  free (self);
+  *self_p = NULL;
+}
+
+void ctl_intake_link (ctl_intake_t *self, const ctl_intake_links_t *links)
+{
+  self->links = *links;
+}
+
+int ctl_intake_listen (ctl_intake_t *self, char *why, size_t why_size)
+{
+  return ctl_broadcast_bind (self->links.broadcast, ZMQ_PULL, WEFT_ENDPOINT_REPORTS, &self->socket, why,
+                             why_size);
+}
+
+/* N3: every way out of here is counted once. */
+static int count (ctl_intake_t *self, int status)
+{
+  switch (status) {
+  case WEFT_OK:
+    break;
+  case WEFT_E_VERSION:
+    self->stats.version++;
+    break;
+  case WEFT_E_UNSUPPORTED:
+    self->stats.unsupported++;
+    break;
+  case WEFT_E_MALFORMED:
+  case WEFT_E_RANGE:
+    self->stats.malformed++;
+    break;
+  default:
+    self->stats.refused++;
+  }
+  return status;
+}
+
+static int journal (ctl_intake_t *self, const void *frame, size_t size)
+{
+  int rc = self->links.journal ? ctl_journal_append (self->links.journal, frame, size) : 0;
+  if (rc < 0)
+    self->stats.unjournalled++;
+  return rc;
+}
+
+static void answer_state (ctl_intake_t *self, const uint8_t instance[WEFT_UUID_SIZE])
+{
+  if (!self->links.broadcast)
+    return;
+  char topic[WEFT_TOPIC_MAX];
+  weft_topic_instance (topic, instance);
+  ctl_broadcast_state (self->links.broadcast, topic, self->links.instructions);
+}
+
+static void answer_batch (ctl_intake_t *self, const ctl_sequence_entry_t *entry)
+{
+  if (!self->links.broadcast)
+    return;
+  weft_bus_message_t ack = {.kind = WEFT_BUS_BATCH_ACK, .number = entry->done};
+  memcpy (ack.start, entry->start, sizeof ack.start);
+  char topic[WEFT_TOPIC_MAX];
+  weft_topic_instance (topic, entry->instance);
+  ctl_broadcast_send (self->links.broadcast, topic, &ack);
+}
+
+static int take_message (ctl_intake_t *self, const void *frame, size_t size)
+{
+  weft_up_message_t message;
+  int rc = weft_up_unpack (frame, size, &message);
+  if (rc < 0)
+    return count (self, rc);
+  ctl_instance_t *instance = NULL;
+  rc = ctl_instances_take (self->links.instances, &message, &instance);
+  if (rc < 0)
+    return count (self, rc);
+  switch (message.kind) {
+  case WEFT_UP_HELLO:
+    self->stats.hellos++;
+    answer_state (self, message.instance);
+    /* So that a recovery knows the names. If there is no room the live registry still does. */
+    journal (self, frame, size);
+    break;
+  case WEFT_UP_ACK:
+    self->stats.acks++;
+    break;
+  default:
+    self->stats.byes++;
+    journal (self, frame, size);
+  }
+  return 0;
+}
+
+/* Registry, journal, correlator; the batch is new. */
+static int enter_batch (ctl_intake_t *self, const weft_batch_head_t *head, const void *frame, size_t size)
+{
+  ctl_instance_t *instance = NULL;
+  int rc = ctl_instances_touch (self->links.instances, head->instance, &instance);
+  if (rc < 0)
+    return count (self, rc);
+  rc = journal (self, frame, size);
+  if (rc < 0)
+    return rc;
+  uint32_t reports = 0;
+  count (self, ctl_correlate_batch (self->links.correlate, frame, size, &reports));
+  self->stats.batches++;
+  self->stats.reports += reports;
+  return 0;
+}
+
+static int take_batch (ctl_intake_t *self, const void *frame, size_t size)
+{
+  int rc = weft_batch_reader_begin (&self->reader, frame, size);
+  if (rc < 0)
+    return count (self, rc);
+  const weft_batch_head_t *head = &self->reader.head;
+  ctl_sequence_entry_t *entry = NULL;
+  rc = ctl_sequence_of (self->sequence, head->instance, head->start, head->number, &entry);
+  if (rc < 0)
+    return count (self, rc);
+  rc = ctl_sequence_look (entry, head->number);
+  if (rc == WEFT_E_RANGE) {
+    self->stats.gap++;
+    return rc;
+  }
+  if (rc == 1) {
+    self->stats.duplicates++;
+    answer_batch (self, entry); /* the first answer was lost */
+    return 0;
+  }
+  rc = enter_batch (self, head, frame, size);
+  if (rc == 0) {
+    ctl_sequence_take (entry, head->number);
+    answer_batch (self, entry);
+  }
+  return rc;
+}
+
+int ctl_intake_frame (ctl_intake_t *self, const void *frame, size_t size)
+{
+  self->stats.frames++;
+  weft_up_kind_t kind;
+  int rc = size > WEFT_FRAME_MAX ? WEFT_E_RANGE : weft_up_kind (frame, size, &kind);
+  if (rc < 0)
+    return count (self, rc);
+  return kind == WEFT_UP_BATCH ? take_batch (self, frame, size) : take_message (self, frame, size);
+}
+
+int ctl_intake_pump (ctl_intake_t *self)
+{
+  int taken = 0;
+  int more = 0;
+  while (taken < WEFT_INTAKE_BURST || more) {
+    zmq_msg_t frame;
+    zmq_msg_init (&frame);
+    if (zmq_msg_recv (&frame, self->socket, ZMQ_DONTWAIT) < 0) {
+      zmq_msg_close (&frame);
+      break;
+    }
+    int follows = more;
+    more = zmq_msg_more (&frame);
+    /* One frame is one message; of what has several, the sender is none of ours. */
+    if (more || follows) {
+      self->stats.frames++;
+      count (self, WEFT_E_MALFORMED);
+    } else {
+      ctl_intake_frame (self, zmq_msg_data (&frame), zmq_msg_size (&frame));
+    }
+    zmq_msg_close (&frame);
+    taken++;
+  }
+  return taken;
+}
+
+int ctl_intake_fd (const ctl_intake_t *self)
+{
+  int fd = -1;
+  size_t size = sizeof fd;
+  zmq_getsockopt (self->socket, ZMQ_FD, &fd, &size);
+  return fd;
+}
+
+const ctl_intake_stats_t *ctl_intake_stats (const ctl_intake_t *self)
+{
+  return &self->stats;
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "journal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "../../common/crc32c.h"
+#include "../../common/limits.h"
+#include "../../common/status.h"
+
+typedef struct {
+  uint32_t magic, size, crc32c, reserved;
+} record_t;
+_Static_assert(sizeof (record_t) == 16, "a record header is 16 bytes on disk");
+
+struct ctl_journal_t {
+  int dir_fd;
+  int fd; /* -1: the segment is not begun; no empty files from idle controllers */
+  uint32_t segment;
+  uint32_t segment_max;
+  uint64_t offset;
+  uint64_t records;
+};
+
+static size_t padded (size_t size)
+{
+  return (size + 7) & ~(size_t) 7;
+}
+
+static void segment_name (char out[24], uint32_t segment)
+{
+  snprintf (out, 24, "%08u.weftj", segment);
+}
+
+/* 0: no segment's name. */
+static uint32_t segment_of (const char *name)
+{
+  char *end;
+  unsigned long number = strtoul (name, &end, 10);
+  return strlen (name) == 14 && end == name + 8 && strcmp (end, ".weftj") == 0 ? (uint32_t) number : 0;
+}
+
+/* The next segment above `after`, 0: none; *ret_count of all. */
+static uint32_t next_segment (int dir_fd, uint32_t after, uint32_t *ret_last, uint32_t *ret_count)
+{
+  int fd = openat (dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *dir = fd < 0 ? NULL : fdopendir (fd);
+  uint32_t next = 0, last = 0, count = 0;
+  if (!dir) {
+    if (fd >= 0)
+      close (fd);
+    return 0;
+  }
+  for (struct dirent *entry; (entry = readdir (dir));) {
+    uint32_t number = segment_of (entry->d_name);
+    if (!number)
+      continue;
+    count++;
+    if (number > last)
+      last = number;
+    if (number > after && (!next || number < next))
+      next = number;
+  }
+  closedir (dir);
+  *ret_last = last;
+  *ret_count = count;
+  return next;
+}
+
+/* J4, leaving room for `coming` more. */
+static void remove_old (int dir_fd, uint32_t coming)
+{
+  uint32_t last = 0, count = 0;
+  uint32_t oldest = next_segment (dir_fd, 0, &last, &count);
+  while (oldest && count + coming > WEFT_JOURNAL_SEGMENTS_MAX) {
+    char name[24];
+    segment_name (name, oldest);
+    if (unlinkat (dir_fd, name, 0) < 0)
+      return;
+    oldest = next_segment (dir_fd, oldest, &last, &count);
+  }
+}
+
+int ctl_journal_open (const char *dir, uint32_t segment_max, ctl_journal_t **ret_self, char *why,
+                      size_t why_size)
+{
+  ctl_journal_t *self = calloc (1, sizeof *self);
+  if (!self)
+    return WEFT_E_NOMEM;
+  self->fd = -1;
+  self->segment_max = segment_max ? segment_max : WEFT_JOURNAL_SEGMENT_MAX;
+  self->dir_fd = open (dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (self->dir_fd < 0) {
+    snprintf (why, why_size, "%s: %s", dir, strerror (errno));
+    free (self);
+    return WEFT_E_IO;
+  }
+  uint32_t last = 0, count = 0;
+  next_segment (self->dir_fd, 0, &last, &count);
+  self->segment = last + 1; /* J2 */
+  remove_old (self->dir_fd, 0);
+  *ret_self = self;
+  return 0;
+}
+
+void ctl_journal_close (ctl_journal_t **self_p)
+{
+  ctl_journal_t *self = *self_p;
+  if (!self)
+    return;
+  if (self->fd >= 0) {
+    fdatasync (self->fd);
+    close (self->fd);
+  }
+  close (self->dir_fd);
+  free (self);
+  *self_p = NULL;
+}
+
+static int status_of (int error)
+{
+  return error == ENOSPC || error == EDQUOT || error == EFBIG ? WEFT_E_FULL : WEFT_E_IO;
+}
+
+static int begin_segment (ctl_journal_t *self)
+{
+  if (self->fd >= 0) {
+    fdatasync (self->fd);
+    close (self->fd);
+    self->fd = -1;
+    self->segment++;
+    self->offset = 0;
+  }
+  remove_old (self->dir_fd, 1);
+  char name[24];
+  segment_name (name, self->segment);
+  self->fd = openat (self->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  return self->fd < 0 ? status_of (errno) : 0;
+}
+
+int ctl_journal_append (ctl_journal_t *self, const void *frame, size_t size)
+{
+  static const uint8_t zeros[8];
+  if (size == 0 || size > WEFT_FRAME_MAX)
+    return WEFT_E_RANGE;
+  size_t total = sizeof (record_t) + padded (size);
+  if (self->fd < 0 || (self->offset && self->offset + total > self->segment_max)) {
+    int rc = begin_segment (self);
+    if (rc < 0)
+      return rc;
+  }
+  record_t record = {CTL_JOURNAL_MAGIC, (uint32_t) size, weft_crc32c (0, frame, size), 0};
+  struct iovec parts[3] = {{&record, sizeof record},
+                           {(void *) (uintptr_t) frame, size},
+                           {(void *) (uintptr_t) zeros, padded (size) - size}};
+  errno = ENOSPC; /* what a short write means */
+  ssize_t written = pwritev (self->fd, parts, 3, (off_t) self->offset);
+  if (written != (ssize_t) total) {
+    int rc = status_of (errno);
+    /* J1: if even cutting it off fails, the reader stops at it, and so does this segment. */
+    if (ftruncate (self->fd, (off_t) self->offset) < 0)
+      self->offset = self->segment_max;
+    return rc;
+  }
+  self->offset += total;
+  self->records++;
+  return 0;
+}
+
+int ctl_journal_checkpoint (ctl_journal_t *self)
+{
+  char text[40];
+  int size = snprintf (text, sizeof text, "%u %llu\n", self->segment, (unsigned long long) self->offset);
+  int fd = openat (self->dir_fd, "checkpoint.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (fd < 0)
+    return status_of (errno);
+  errno = ENOSPC;
+  int rc = write (fd, text, (size_t) size) == size ? 0 : status_of (errno);
+  close (fd);
+  if (rc == 0 && renameat (self->dir_fd, "checkpoint.new", self->dir_fd, "checkpoint") < 0)
+    rc = status_of (errno);
+  return rc;
+}
+
+uint64_t ctl_journal_records (const ctl_journal_t *self)
+{
+  return self->records;
+}
+
+/* ---- reading ------------------------------------------------------------ */
+
+struct ctl_journal_reader_t {
+  int dir_fd;
+  uint32_t segment; /* mapped, or the one to look behind */
+  uint32_t last;    /* the last one there was at the opening */
+  uint64_t offset;
+  uint64_t start; /* in the next segment to be mapped */
+  const uint8_t *map;
+  uint64_t map_size;
+};
+
+static void unmap (ctl_journal_reader_t *self)
+{
+  if (self->map)
+    munmap ((void *) (uintptr_t) self->map, self->map_size);
+  self->map = NULL;
+}
+
+static void read_checkpoint (ctl_journal_reader_t *self)
+{
+  char text[40] = "";
+  unsigned segment = 0;
+  unsigned long long offset = 0;
+  int fd = openat (self->dir_fd, "checkpoint", O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return;
+  if (read (fd, text, sizeof text - 1) > 0 && sscanf (text, "%u %llu", &segment, &offset) == 2 &&
+      segment > 0) {
+    self->segment = segment - 1;
+    self->start = offset;
+  }
+  close (fd);
+}
+
+int ctl_journal_reader_open (const char *dir, int from_checkpoint, ctl_journal_reader_t **ret_self)
+{
+  ctl_journal_reader_t *self = calloc (1, sizeof *self);
+  if (!self)
+    return WEFT_E_NOMEM;
+  self->dir_fd = open (dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (self->dir_fd < 0) {
+    free (self);
+    return WEFT_E_IO;
+  }
+  uint32_t count = 0;
+  next_segment (self->dir_fd, 0, &self->last, &count);
+  if (from_checkpoint)
+    read_checkpoint (self);
+  *ret_self = self;
+  return 0;
+}
+
+void ctl_journal_reader_close (ctl_journal_reader_t **self_p)
+{
+  ctl_journal_reader_t *self = *self_p;
+  if (!self)
+    return;
+  unmap (self);
+  close (self->dir_fd);
+  free (self);
+  *self_p = NULL;
+}
+
+/* 1: mapped; 0: there is none; WEFT_E_IO. */
+static int map_next (ctl_journal_reader_t *self)
+{
+  uint32_t last = 0, count = 0;
+  uint32_t wanted = self->segment + 1;
+  uint32_t next = next_segment (self->dir_fd, self->segment, &last, &count);
+  if (!next || next > self->last)
+    return 0;
+  self->segment = next;
+  self->offset = next == wanted ? self->start : 0;
+  self->start = 0;
+  char name[24];
+  segment_name (name, next);
+  int fd = openat (self->dir_fd, name, O_RDONLY | O_CLOEXEC);
+  struct stat st;
+  if (fd < 0)
+    return WEFT_E_IO;
+  void *map = MAP_FAILED;
+  self->map_size = fstat (fd, &st) < 0 ? 0 : (uint64_t) st.st_size;
+  if (self->map_size)
+    map = mmap (NULL, self->map_size, PROT_READ, MAP_PRIVATE, fd, 0);
+  close (fd);
+  if (map == MAP_FAILED)
+    return self->map_size ? WEFT_E_IO : 1;
+  self->map = map;
+  return 1;
+}
+
+/* 1, or WEFT_E_MALFORMED. */
+static int read_record (ctl_journal_reader_t *self, const void **ret_frame, size_t *ret_size)
+{
+  uint64_t room = self->map_size - self->offset;
+  record_t record;
+  if (room < sizeof record)
+    return WEFT_E_MALFORMED;
+  memcpy (&record, self->map + self->offset, sizeof record);
+  if (record.magic != CTL_JOURNAL_MAGIC || record.size == 0 || record.size > WEFT_FRAME_MAX ||
+      padded (record.size) > room - sizeof record)
+    return WEFT_E_MALFORMED;
+  const uint8_t *frame = self->map + self->offset + sizeof record;
+  if (weft_crc32c (0, frame, record.size) != record.crc32c)
+    return WEFT_E_MALFORMED;
+  self->offset += sizeof record + padded (record.size);
+  *ret_frame = frame;
+  *ret_size = record.size;
+  return 1;
+}
+
+int ctl_journal_reader_next (ctl_journal_reader_t *self, const void **ret_frame, size_t *ret_size,
+                             ctl_journal_position_t *ret_position)
+{
+  while (!self->map || self->offset >= self->map_size) {
+    unmap (self);
+    int rc = map_next (self);
+    if (rc <= 0) {
+      *ret_position = (ctl_journal_position_t){self->segment, 0};
+      return rc;
+    }
+  }
+  *ret_position = (ctl_journal_position_t){self->segment, self->offset};
+  int rc = read_record (self, ret_frame, ret_size);
+  if (rc < 0)
+    self->offset = self->map_size; /* J3 */
+  return rc;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* journal: what came in, verbatim and in order, before anything is made of it.
+ * Recovery after a crash is reading it again.
+ *
+ *   DIR/00000001.weftj   segments of at most WEFT_JOURNAL_SEGMENT_MAX bytes
+ *   DIR/checkpoint       "SEGMENT OFFSET": what lies before it is in the store
+ *
+ *   record  0        4        8        12       16
+ *           | 'WJR1' | size   | crc32c | 0      | frame … | 0 … to a multiple of 8
+ *
+ *  J1  a record that append returned 0 for is whole in the file; one that failed
+ *      is cut off again
+ *  J2  nothing is ever written behind a torn tail: each opening begins a segment
+ *  J3  reading never goes past the first damaged record of a segment, and says where
+ *  J4  at most WEFT_JOURNAL_SEGMENTS_MAX segments are kept
+ * Survives the death of the controller, not that of the host: nothing is synced
+ * before close. One thread. */
+#ifndef CTL_JOURNAL_H
+#define CTL_JOURNAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CTL_JOURNAL_MAGIC 0x31524a57u /* "WJR1", little endian */
+
+typedef struct {
+  uint32_t segment; /* from 1 */
+  uint64_t offset;
+} ctl_journal_position_t;
+
+/* ---- writing ------------------------------------------------------------ */
+typedef struct ctl_journal_t ctl_journal_t;
+
+/* `dir` exists (place.h). `segment_max` 0: WEFT_JOURNAL_SEGMENT_MAX. WEFT_E_IO with `why`. */
+int ctl_journal_open (const char *dir, uint32_t segment_max, ctl_journal_t **ret_self, char *why,
+                      size_t why_size);
+/* Syncs and closes. */
+void ctl_journal_close (ctl_journal_t **self_p);
+/* WEFT_E_FULL: no room on the disk; WEFT_E_RANGE: 0 or more than WEFT_FRAME_MAX bytes; WEFT_E_IO. */
+int ctl_journal_append (ctl_journal_t *self, const void *frame, size_t size);
+/* Everything appended so far is in the store: a recovery may begin here. */
+int ctl_journal_checkpoint (ctl_journal_t *self);
+uint64_t ctl_journal_records (const ctl_journal_t *self);
+
+/* ---- reading ------------------------------------------------------------ */
+typedef struct ctl_journal_reader_t ctl_journal_reader_t;
+
+/* From the first segment there is, or from the checkpoint. Only the segments that are
+ * there now. WEFT_E_IO, WEFT_E_NOMEM. */
+int ctl_journal_reader_open (const char *dir, int from_checkpoint, ctl_journal_reader_t **ret_self);
+void ctl_journal_reader_close (ctl_journal_reader_t **self_p);
+/* 1: a frame, borrowed until the next call. 0: the end. WEFT_E_MALFORMED: a damaged record at
+ * *ret_position; the next call goes on with the next segment. WEFT_E_IO: likewise. */
+int ctl_journal_reader_next (ctl_journal_reader_t *self, const void **ret_frame, size_t *ret_size,
+                             ctl_journal_position_t *ret_position);
+
+#endif

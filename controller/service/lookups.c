@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lookups.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../common/status.h"
+#include "../task/analyse.h"
+#include "questions.h"
+
+/* Which executions a request means: without instructions all that began in the window; with
+ * them, the tasks that they started, whenever, and the orphans of the window. */
+typedef struct {
+  uint32_t instructions[WEFT_INSTRUCTIONS_MAX];
+  uint32_t instruction_count;
+  uint64_t from_ns, to_ns;
+  const char *name; /* NULL: any */
+} scope_t;
+
+typedef struct {
+  const scope_t *scope;
+  int orphans_only;
+  ctl_execution_fn *fn;
+  void *arg;
+} filter_t;
+
+static int read_scope (const json_t *request, scope_t *ret_scope, ctl_reply_t *reply)
+{
+  scope_t scope = {.to_ns = UINT64_MAX, .name = json_string_value (json_object_get (request, "name"))};
+  const json_t *numbers = json_object_get (request, "instructions");
+  if (json_array_size (numbers) > WEFT_INSTRUCTIONS_MAX)
+    return ctl_reply_refuse (reply, WEFT_E_RANGE, "at most %d instructions at once", WEFT_INSTRUCTIONS_MAX);
+  for (size_t n = 0; n < json_array_size (numbers); n++) {
+    json_int_t number = json_integer_value (json_array_get (numbers, n));
+    if (number <= 0 || number > UINT32_MAX)
+      return ctl_reply_refuse (reply, WEFT_E_RANGE, "an instruction's number is a positive integer");
+    scope.instructions[scope.instruction_count++] = (uint32_t) number;
+  }
+  const json_t *from = json_object_get (request, "from_ns"), *to = json_object_get (request, "to_ns");
+  if (json_is_integer (from) && json_integer_value (from) >= 0)
+    scope.from_ns = (uint64_t) json_integer_value (from);
+  if (json_is_integer (to) && json_integer_value (to) >= 0)
+    scope.to_ns = (uint64_t) json_integer_value (to);
+  *ret_scope = scope;
+  return 0;
+}
+
+static int filter (ctl_execution_t **execution_p, void *arg)
+{
+  const filter_t *self = arg;
+  const ctl_execution_t *execution = *execution_p;
+  if (self->orphans_only && execution->kind != CTL_KIND_ORPHAN)
+    return 0;
+  if (!self->orphans_only && self->scope->instruction_count && execution->kind == CTL_KIND_ORPHAN)
+    return 0;
+  if (self->scope->name && strcmp (self->scope->name, execution->name) != 0)
+    return 0;
+  return self->fn (execution_p, self->arg);
+}
+
+static int each_of (ctl_house_t *house, const scope_t *scope, ctl_execution_fn *fn, void *arg)
+{
+  filter_t f = {.scope = scope, .fn = fn, .arg = arg};
+  if (scope->instruction_count == 0)
+    return ctl_questions_each (house->correlate, house->store, 0, scope->from_ns, scope->to_ns, filter, &f);
+  int rc = 0;
+  for (uint32_t n = 0; rc == 0 && n < scope->instruction_count; n++)
+    rc = ctl_questions_each (house->correlate, house->store, scope->instructions[n], 0, UINT64_MAX, filter,
+                             &f);
+  f.orphans_only = 1;
+  if (rc == 0)
+    rc = ctl_questions_each (house->correlate, house->store, 0, scope->from_ns, scope->to_ns, filter, &f);
+  return rc;
+}
+
+int ctl_lookup_waiting (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
+{
+  json_int_t number = json_integer_value (json_object_get (request, "number"));
+  uint64_t waiting = ctl_correlate_waiting (house->correlate, (uint32_t) number);
+  return json_object_set_new (reply->body, "waiting", json_integer ((json_int_t) waiting)) < 0 ? WEFT_E_NOMEM
+                                                                                               : 0;
+}
+
+static int analyse_one (ctl_execution_t **execution_p, void *arg)
+{
+  return ctl_analyse_add (arg, *execution_p);
+}
+
+int ctl_lookup_tasks (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
+{
+  scope_t scope;
+  int rc = read_scope (request, &scope, reply);
+  if (rc < 0)
+    return rc;
+  ctl_analysis_t *analysis = NULL;
+  ctl_analyse_t *analyse = ctl_analyse_new ();
+  rc = analyse ? each_of (house, &scope, analyse_one, analyse) : WEFT_E_NOMEM;
+  if (rc == 0)
+    rc = ctl_analyse_finish (analyse, &analysis);
+  ctl_analyse_destroy (&analyse);
+  if (rc < 0)
+    return ctl_reply_refuse (reply, rc, "the executions could not be read: %s",
+                             house->store ? ctl_store_why (house->store) : weft_status_text (rc));
+  ctl_instances_losses_in (house->instances, scope.from_ns, scope.to_ns, analysis->losses);
+  rc = json_object_set_new (reply->body, "analysis", ctl_analysis_json (analysis)) < 0 ? WEFT_E_NOMEM : 0;
+  ctl_analysis_destroy (&analysis);
+  return rc;
+}
+
+typedef struct {
+  ctl_reply_t *reply;
+  uint32_t limit;
+  int more;
+} collect_t;
+
+/* What ends the walk without being an error. */
+#define ENOUGH 1
+
+static int collect_one (ctl_execution_t **execution_p, void *arg)
+{
+  collect_t *self = arg;
+  if (self->reply->frame_count == self->limit) {
+    self->more = 1;
+    return ENOUGH;
+  }
+  void *data = NULL;
+  size_t size = 0;
+  int rc = ctl_execution_pack (*execution_p, &data, &size);
+  return rc < 0 ? rc : ctl_reply_frame (self->reply, data, size);
+}
+
+int ctl_lookup_each (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
+{
+  scope_t scope;
+  int rc = read_scope (request, &scope, reply);
+  if (rc < 0)
+    return rc;
+  json_int_t limit = json_integer_value (json_object_get (request, "limit"));
+  collect_t collect = {.reply = reply,
+                       .limit = limit > 0 && limit < WEFT_EACH_MAX ? (uint32_t) limit : WEFT_EACH_MAX};
+  rc = each_of (house, &scope, collect_one, &collect);
+  if (rc < 0)
+    return ctl_reply_refuse (reply, rc, "the executions could not be read: %s",
+                             house->store ? ctl_store_why (house->store) : weft_status_text (rc));
+  if (json_object_set_new (reply->body, "count", json_integer (reply->frame_count)) < 0 ||
+      json_object_set_new (reply->body, "more", json_boolean (collect.more)) < 0)
+    return WEFT_E_NOMEM;
+  return 0;
+}
+
+int ctl_lookup_show (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
+{
+  const char *prefix = json_string_value (json_object_get (request, "task"));
+  ctl_execution_t *execution = NULL;
+  uint32_t count = 0;
+  int rc = ctl_questions_find (house->correlate, house->store, prefix ? prefix : "", &execution, &count);
+  if (rc == WEFT_E_MALFORMED)
+    return ctl_reply_refuse (reply, rc, "a task is named by 4 to 32 lower-case hexadecimal digits");
+  if (rc == WEFT_E_NOT_FOUND)
+    return ctl_reply_refuse (reply, rc, "no task begins with %s; `weft tasks --each` lists them", prefix);
+  if (rc == WEFT_E_BUSY)
+    return ctl_reply_refuse (reply, rc, "%u tasks begin with %s; give more digits", count, prefix);
+  if (rc < 0)
+    return ctl_reply_refuse (reply, rc, "the store could not be read: %s",
+                             house->store ? ctl_store_why (house->store) : weft_status_text (rc));
+  void *data = NULL;
+  size_t size = 0;
+  rc = ctl_execution_pack (execution, &data, &size);
+  if (rc == 0)
+    rc = ctl_reply_frame (reply, data, size);
+  ctl_execution_destroy (&execution);
+  return rc;
+}

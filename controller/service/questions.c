@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "questions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../common/ids.h"
+#include "../../common/status.h"
+
+/* Task ids that were handed on; open addressing, at most half full. */
+typedef struct {
+  uint8_t (*ids)[WEFT_TASK_ID_SIZE]; /* all zero: free; no task id is */
+  uint32_t size, count;
+} seen_t;
+
+typedef struct {
+  ctl_correlate_t *correlate;
+  ctl_store_t *store;
+  ctl_execution_fn *fn;
+  void *arg;
+  seen_t seen;
+} ask_t;
+
+static uint8_t *seen_place (const seen_t *self, const uint8_t *task)
+{
+  static const uint8_t none[WEFT_TASK_ID_SIZE];
+  uint64_t at;
+  memcpy (&at, task, sizeof at);
+  at *= 0x9e3779b97f4a7c15ull; /* ids of foreign tracers may differ in few bits only */
+  for (uint32_t n = (uint32_t) (at >> 32);; n++) {
+    uint8_t *place = self->ids[n & (self->size - 1)];
+    if (memcmp (place, task, WEFT_TASK_ID_SIZE) == 0 || memcmp (place, none, sizeof none) == 0)
+      return place;
+  }
+}
+
+static int seen_has (const seen_t *self, const uint8_t *task)
+{
+  return self->size && memcmp (seen_place (self, task), task, WEFT_TASK_ID_SIZE) == 0;
+}
+
+static int seen_add (seen_t *self, const uint8_t *task)
+{
+  if (2 * (self->count + 1) > self->size) {
+    seen_t larger = {.size = self->size ? self->size * 2 : 256, .count = self->count};
+    larger.ids = calloc (larger.size, sizeof *larger.ids);
+    if (!larger.ids)
+      return WEFT_E_NOMEM;
+    static const uint8_t none[WEFT_TASK_ID_SIZE];
+    for (uint32_t n = 0; n < self->size; n++)
+      if (memcmp (self->ids[n], none, sizeof none) != 0)
+        memcpy (seen_place (&larger, self->ids[n]), self->ids[n], WEFT_TASK_ID_SIZE);
+    free (self->ids);
+    *self = larger;
+  }
+  memcpy (seen_place (self, task), task, WEFT_TASK_ID_SIZE);
+  self->count++;
+  return 0;
+}
+
+/* Merges the other part into *execution_p, which stays whole if there is none. */
+static int join (ctl_execution_t *execution, ctl_execution_t *other)
+{
+  int rc = ctl_execution_merge (execution, other);
+  ctl_execution_destroy (&other);
+  return rc;
+}
+
+static int from_memory (ctl_execution_t **execution_p, void *arg)
+{
+  ask_t *self = arg;
+  int rc = seen_add (&self->seen, (*execution_p)->task);
+  if (rc == 0 && self->store) {
+    char hex[2 * WEFT_TASK_ID_SIZE + 1] = "";
+    ctl_execution_t *stored = NULL;
+    uint32_t count = 0;
+    weft_hex_put (hex, (*execution_p)->task, WEFT_TASK_ID_SIZE);
+    if (ctl_store_find (self->store, hex, &stored, &count) == 0)
+      rc = join (*execution_p, stored);
+  }
+  return rc < 0 ? rc : self->fn (execution_p, self->arg);
+}
+
+static int from_store (ctl_execution_t **execution_p, void *arg)
+{
+  ask_t *self = arg;
+  if (seen_has (&self->seen, (*execution_p)->task))
+    return 0;
+  ctl_execution_t *open = NULL;
+  int rc = 0;
+  if (ctl_correlate_find (self->correlate, (*execution_p)->task, &open) == 0)
+    rc = join (*execution_p, open);
+  return rc < 0 ? rc : self->fn (execution_p, self->arg);
+}
+
+int ctl_questions_each (ctl_correlate_t *correlate, ctl_store_t *store, uint32_t instruction,
+                        uint64_t from_ns, uint64_t to_ns, ctl_execution_fn *fn, void *arg)
+{
+  ask_t ask = {.correlate = correlate, .store = store, .fn = fn, .arg = arg};
+  int rc = ctl_correlate_each (correlate, instruction, from_ns, to_ns, from_memory, &ask);
+  if (rc == 0 && store)
+    rc = ctl_store_each (store, instruction, from_ns, to_ns, from_store, &ask);
+  free (ask.seen.ids);
+  return rc;
+}
+
+typedef struct {
+  const char *prefix;
+  size_t size;
+  ctl_execution_t *found;
+  uint32_t count;
+} search_t;
+
+static int compare (ctl_execution_t **execution_p, void *arg)
+{
+  search_t *self = arg;
+  char hex[2 * WEFT_TASK_ID_SIZE];
+  weft_hex_put (hex, (*execution_p)->task, WEFT_TASK_ID_SIZE);
+  if (memcmp (hex, self->prefix, self->size) != 0)
+    return 0;
+  self->count++;
+  if (!self->found) {
+    self->found = *execution_p;
+    *execution_p = NULL;
+  }
+  return 0;
+}
+
+static int prefix_check (const char *prefix)
+{
+  size_t size = strlen (prefix);
+  if (size < 4 || size > 2 * WEFT_TASK_ID_SIZE || strspn (prefix, "0123456789abcdef") != size)
+    return WEFT_E_MALFORMED;
+  return 0;
+}
+
+int ctl_questions_find (ctl_correlate_t *correlate, ctl_store_t *store, const char *prefix,
+                        ctl_execution_t **ret_execution, uint32_t *ret_count)
+{
+  int rc = prefix_check (prefix);
+  if (rc < 0)
+    return rc;
+  search_t search = {.prefix = prefix, .size = strlen (prefix)};
+  ctl_execution_t *stored = NULL;
+  uint32_t stored_count = 0;
+  rc = ctl_correlate_each (correlate, 0, 0, UINT64_MAX, compare, &search);
+  if (rc == 0 && store) {
+    rc = ctl_store_find (store, prefix, &stored, &stored_count);
+    if (rc == 0)
+      stored_count = 1;
+    rc = rc == WEFT_E_NOT_FOUND || rc == WEFT_E_BUSY ? 0 : rc;
+  }
+  int same = search.found && stored && memcmp (search.found->task, stored->task, WEFT_TASK_ID_SIZE) == 0;
+  uint32_t all = search.count + stored_count - (same ? 1 : 0);
+  if (rc == 0 && all != 1)
+    rc = all ? WEFT_E_BUSY : WEFT_E_NOT_FOUND;
+  if (rc == 0 && same) {
+    rc = ctl_execution_merge (search.found, stored);
+  } else if (rc == 0 && stored) {
+    search.found = stored;
+    stored = NULL;
+  }
+  if (rc == 0) {
+    *ret_execution = search.found;
+    search.found = NULL;
+  } else if (rc == WEFT_E_BUSY) {
+    *ret_count = all;
+  }
+  ctl_execution_destroy (&search.found);
+  ctl_execution_destroy (&stored);
+  return rc;
+}

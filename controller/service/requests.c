@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "requests.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../common/clocks.h"
+#include "../../common/ids.h"
+#include "../../common/status.h"
+#include "../view/json.h"
+#include "lookups.h"
+
+static const struct {
+  const char *name;
+  uint32_t bit;
+} actions[] = {{"root", WEFT_ACTION_ROOT}, {"embed", WEFT_ACTION_EMBED}, {"capture", WEFT_ACTION_CAPTURE}};
+#define ACTION_COUNT (sizeof actions / sizeof *actions)
+
+/* ---- replies ------------------------------------------------------------ */
+
+int ctl_reply_refuse (ctl_reply_t *reply, int status, const char *format, ...)
+{
+  char why[512];
+  va_list args;
+  va_start (args, format);
+  vsnprintf (why, sizeof why, format, args);
+  va_end (args);
+  ctl_reply_clear (reply);
+  reply->body =
+      json_pack ("{s:b, s:s, s:o}", "ok", 0, "status", weft_status_name (status), "why", ctl_json_text (why));
+  return status;
+}
+
+int ctl_reply_frame (ctl_reply_t *reply, void *data, size_t size)
+{
+  if (reply->frame_count == reply->frame_room) {
+    uint32_t room = reply->frame_room ? reply->frame_room * 2 : 16;
+    ctl_frame_t *frames = realloc (reply->frames, room * sizeof *frames);
+    if (!frames) {
+      free (data);
+      return WEFT_E_NOMEM;
+    }
+    reply->frames = frames;
+    reply->frame_room = room;
+  }
+  reply->frames[reply->frame_count++] = (ctl_frame_t){data, size};
+  return 0;
+}
+
+void ctl_reply_clear (ctl_reply_t *reply)
+{
+  json_decref (reply->body);
+  for (uint32_t n = 0; n < reply->frame_count; n++)
+    free (reply->frames[n].data);
+  free (reply->frames);
+  *reply = (ctl_reply_t){0};
+}
+
+static void set_number (json_t *object, const char *key, uint64_t number)
+{
+  json_object_set_new (object, key, json_integer ((json_int_t) number));
+}
+
+static void set_uuid (json_t *object, const char *key, const uint8_t uuid[WEFT_UUID_SIZE])
+{
+  char text[37];
+  weft_uuid_put (text, uuid);
+  json_object_set_new (object, key, json_string (text));
+}
+
+/* ---- instructions ------------------------------------------------------- */
+
+static int read_text (const json_t *value, char *out, size_t size)
+{
+  size_t length = json_string_length (value);
+  if (!json_is_string (value) || length >= size || strlen (json_string_value (value)) != length)
+    return WEFT_E_RANGE;
+  memcpy (out, json_string_value (value), length + 1);
+  return 0;
+}
+
+static uint32_t read_u32 (const json_t *request, const char *key, uint32_t absent)
+{
+  const json_t *value = json_object_get (request, key);
+  json_int_t number = json_integer_value (value);
+  if (!json_is_integer (value))
+    return absent;
+  return number < 0 || number > UINT32_MAX ? UINT32_MAX : (uint32_t) number;
+}
+
+static int read_lists (const json_t *request, weft_instruction_t *wanted, ctl_reply_t *reply)
+{
+  const json_t *list = json_object_get (request, "actions");
+  for (size_t n = 0; n < json_array_size (list); n++) {
+    const char *name = json_string_value (json_array_get (list, n));
+    size_t at = 0;
+    while (at < ACTION_COUNT && (!name || strcmp (name, actions[at].name) != 0))
+      at++;
+    if (at == ACTION_COUNT)
+      return ctl_reply_refuse (reply, WEFT_E_MALFORMED, "unknown action '%s' (root, embed, capture)",
+                               name ? name : "");
+    wanted->actions |= actions[at].bit;
+  }
+  list = json_object_get (request, "selectors");
+  if (json_array_size (list) > WEFT_SELECTORS_MAX)
+    return ctl_reply_refuse (reply, WEFT_E_RANGE, "at most %d selectors in one instruction",
+                             WEFT_SELECTORS_MAX);
+  for (size_t n = 0; n < json_array_size (list); n++) {
+    if (read_text (json_array_get (list, n), wanted->selectors[n], WEFT_SELECTOR_MAX) < 0)
+      return ctl_reply_refuse (reply, WEFT_E_RANGE, "a selector is a text below %d bytes", WEFT_SELECTOR_MAX);
+    wanted->selector_count++;
+  }
+  const json_t *match = json_object_get (request, "match");
+  if (match && read_text (match, wanted->match, sizeof wanted->match) < 0)
+    return ctl_reply_refuse (reply, WEFT_E_RANGE, "a pattern is a text below %d bytes", WEFT_MATCH_MAX);
+  return 0;
+}
+
+static void read_rest (const json_t *request, weft_instruction_t *wanted)
+{
+  const json_t *sample = json_object_get (request, "sample");
+  wanted->sample_num = sample ? (uint32_t) json_integer_value (json_array_get (sample, 0)) : 1;
+  wanted->sample_den = sample ? (uint32_t) json_integer_value (json_array_get (sample, 1)) : 1;
+  json_int_t max = json_integer_value (json_object_get (request, "max"));
+  wanted->max_roots = max > 0 ? (uint64_t) max : 0;
+  const char *carrier = json_string_value (json_object_get (request, "carrier"));
+  wanted->carrier = carrier && strcmp (carrier, "weft") == 0 ? WEFT_CARRIER_WEFT : WEFT_CARRIER_TRACEPARENT;
+  const char *embed_to = json_string_value (json_object_get (request, "embed_to"));
+  wanted->embed_to = embed_to && strcmp (embed_to, "any") == 0 ? WEFT_EMBED_TO_ANY : WEFT_EMBED_TO_PRIVATE;
+  wanted->lease_ms = read_u32 (request, "lease_ms", WEFT_LEASE_MS);
+}
+
+static void announce (ctl_house_t *house)
+{
+  if (house->broadcast)
+    ctl_broadcast_state (house->broadcast, WEFT_TOPIC_ALL, house->instructions);
+}
+
+static int answer_instruct (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
+{
+  weft_instruction_t *wanted = calloc (1, sizeof *wanted);
+  if (!wanted)
+    return WEFT_E_NOMEM;
+  uint32_t number = 0, for_ms = read_u32 (request, "for_ms", 0);
+  char why[400] = "";
+  int rc = read_lists (request, wanted, reply);
+  if (rc == 0) {
+    read_rest (request, wanted);
+    if (for_ms > WEFT_FOR_MAX_MS)
+      for_ms = WEFT_FOR_MAX_MS;
+    uint64_t until_ns = for_ms ? weft_mono_ns () + for_ms * WEFT_NS_PER_MS : 0;
+    rc = ctl_instructions_add (house->instructions, wanted, until_ns, &number, why, sizeof why);
+    if (rc < 0)
+      ctl_reply_refuse (reply, rc, "%s", why);
+  }
+  free (wanted);
+  if (rc < 0)
+    return rc;
+  announce (house);
+  set_number (reply->body, "number", number);
+  set_number (reply->body, "epoch", ctl_instructions_epoch (house->instructions));
+  return 0;
+}
+
+static json_t *instance_brief (const ctl_instance_t *instance)
+{
+  json_t *brief = json_object ();
+  set_uuid (brief, "uuid", instance->uuid);
+  set_number (brief, "pid", (uint64_t) instance->pid);
+  json_object_set_new (brief, "service", ctl_json_text (instance->service));
+  return brief;
+}
+
+static json_t *instruction_json (ctl_house_t *house, const weft_instruction_t *instruction, int live)
+{
+  json_t *json = json_object (), *names = json_array (), *selectors = json_array (), *silent = json_array ();
+  uint32_t expected = 0, active = 0;
+  for (size_t n = 0; n < ACTION_COUNT; n++)
+    if (instruction->actions & actions[n].bit)
+      json_array_append_new (names, json_string (actions[n].name));
+  for (uint32_t n = 0; n < instruction->selector_count; n++)
+    json_array_append_new (selectors, ctl_json_text (instruction->selectors[n]));
+  for (uint32_t n = 0; n < ctl_instances_count (house->instances); n++) {
+    const ctl_instance_t *instance = ctl_instances_at (house->instances, n);
+    ctl_standing_t standing = ctl_instructions_standing (house->instructions, instruction->number, instance);
+    expected += standing != CTL_STANDING_NONE;
+    active += standing == CTL_STANDING_ACKED;
+    if (standing == CTL_STANDING_SILENT)
+      json_array_append_new (silent, instance_brief (instance));
+  }
+  set_number (json, "number", instruction->number);
+  json_object_set_new (json, "live", json_boolean (live));
+  json_object_set_new (json, "actions", names);
+  json_object_set_new (json, "selectors", selectors);
+  json_object_set_new (json, "match", ctl_json_text (instruction->match));
+  set_number (json, "expected", expected);
+  set_number (json, "active", active);
+  json_object_set_new (json, "silent", silent);
+  return json;
+}
+
+static int answer_instruction (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
+{
+  uint32_t number = read_u32 (request, "number", 0);
+  int live = 0;
+  const weft_instruction_t *instruction = ctl_instructions_find (house->instructions, number, &live);
+  if (!instruction)
+    return ctl_reply_refuse (reply, WEFT_E_NOT_FOUND, "no instruction %u is live; `weft ls` shows which are",
+                             number);
+  json_t *json = instruction_json (house, instruction, live);
+  json_object_update (reply->body, json);
+  json_decref (json);
+  return 0;
+}
+
+static int answer_instructions (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
+{
+  json_t *list = json_array ();
+  uint32_t count = 0;
+  const weft_instruction_t *live = ctl_instructions_live (house->instructions, &count);
+  for (uint32_t n = 0; n < count; n++)
+    json_array_append_new (list, instruction_json (house, &live[n], 1));
+  return json_object_set_new (reply->body, "instructions", list) < 0 ? WEFT_E_NOMEM : 0;
+}
+
+static int answer_stop (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
+{
+  uint32_t number = read_u32 (request, "number", 0);
+  if (ctl_instructions_stop (house->instructions, number) < 0)
+    return ctl_reply_refuse (reply, WEFT_E_NOT_FOUND, "no instruction %u is live; `weft ls` shows which are",
+                             number);
+  announce (house);
+  set_number (reply->body, "epoch", ctl_instructions_epoch (house->instructions));
+  return 0;
+}
+
+/* ---- instances ---------------------------------------------------------- */
+
+static int answer_instances (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
+{
+  json_t *list = json_array ();
+  uint32_t live_count = 0;
+  const weft_instruction_t *live = ctl_instructions_live (house->instructions, &live_count);
+  for (uint32_t n = 0; n < ctl_instances_count (house->instances); n++) {
+    const ctl_instance_t *instance = ctl_instances_at (house->instances, n);
+    json_t *json = ctl_json_instance (instance), *numbers = json_array ();
+    for (uint32_t i = 0; i < live_count; i++)
+      if (ctl_instructions_standing (house->instructions, live[i].number, instance) == CTL_STANDING_ACKED)
+        json_array_append_new (numbers, json_integer (live[i].number));
+    json_object_set_new (json, "instructions", numbers);
+    json_array_append_new (list, json);
+  }
+  return json_object_set_new (reply->body, "instances", list) < 0 ? WEFT_E_NOMEM : 0;
+}
+
+static int wants_detach (const json_t *request, const ctl_instance_t *instance)
+{
+  if (json_is_true (json_object_get (request, "all")))
+    return 1;
+  char uuid[37];
+  weft_uuid_put (uuid, instance->uuid);
+  const json_t *list = json_object_get (request, "uuids");
+  for (size_t n = 0; n < json_array_size (list); n++) {
+    const char *wanted = json_string_value (json_array_get (list, n));
+    if (wanted && strcmp (wanted, uuid) == 0)
+      return 1;
+  }
+  list = json_object_get (request, "pids");
+  for (size_t n = 0; n < json_array_size (list); n++)
+    if (json_integer_value (json_array_get (list, n)) == instance->pid)
+      return 1;
+  return 0;
+}
+
+static int answer_detach (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
+{
+  json_t *list = json_array ();
+  for (uint32_t n = 0; n < ctl_instances_count (house->instances); n++) {
+    const ctl_instance_t *instance = ctl_instances_at (house->instances, n);
+    if (instance->presence == CTL_INSTANCE_LEFT || !wants_detach (request, instance))
+      continue;
+    weft_bus_message_t leave = {.kind = WEFT_BUS_LEAVE};
+    char topic[WEFT_TOPIC_MAX], uuid[37];
+    weft_topic_instance (topic, instance->uuid);
+    weft_uuid_put (uuid, instance->uuid);
+    if (house->broadcast)
+      ctl_broadcast_send (house->broadcast, topic, &leave);
+    json_array_append_new (list, json_string (uuid));
+  }
+  return json_object_set_new (reply->body, "uuids", list) < 0 ? WEFT_E_NOMEM : 0;
+}
+
+/* ---- the controller itself ---------------------------------------------- */
+
+static int answer_ping (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
+{
+  json_object_set_new (reply->body, "version", json_string (WEFT_VERSION));
+  set_number (reply->body, "pid", (uint64_t) getpid ());
+  set_number (reply->body, "epoch", ctl_instructions_epoch (house->instructions));
+  if (house->broadcast)
+    set_uuid (reply->body, "controller", ctl_broadcast_uuid (house->broadcast));
+  return 0;
+}
+
+static int answer_stats (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
+{
+  ctl_correlate_stats_t c;
+  ctl_correlate_stats (house->correlate, &c);
+  json_t *correlate = json_object (), *intake = json_object ();
+  set_number (correlate, "reports", c.reports);
+  set_number (correlate, "duplicates", c.duplicates);
+  set_number (correlate, "embeds", c.embeds);
+  set_number (correlate, "captures", c.captures);
+  set_number (correlate, "bares", c.bares);
+  set_number (correlate, "open_tasks", c.open_tasks);
+  set_number (correlate, "unanswered", c.unanswered);
+  set_number (correlate, "evicted", c.evicted);
+  set_number (correlate, "truncated", c.truncated);
+  set_number (correlate, "skipped", c.skipped);
+  set_number (correlate, "discarded", c.discarded);
+  json_object_set_new (reply->body, "correlate", correlate);
+  if (house->intake) {
+    const ctl_intake_stats_t *i = ctl_intake_stats (house->intake);
+#define XX(name, text) set_number (intake, #name, i->name);
+    CTL_INTAKE_MAP (XX)
+#undef XX
+  }
+  json_object_set_new (reply->body, "intake", intake);
+  return 0;
+}
+
+static int answer_quit (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
+{
+  house->quit = 1;
+  return 0;
+}
+
+static const struct {
+  const char *name;
+  int (*answer) (ctl_house_t *house, const json_t *request, ctl_reply_t *reply);
+} ops[] = {
+    {"ping", answer_ping},
+    {"instances", answer_instances},
+    {"instruct", answer_instruct},
+    {"instructions", answer_instructions},
+    {"instruction", answer_instruction},
+    {"stop", answer_stop},
+    {"detach", answer_detach},
+    {"waiting", ctl_lookup_waiting},
+    {"tasks", ctl_lookup_tasks},
+    {"each", ctl_lookup_each},
+    {"show", ctl_lookup_show},
+    {"stats", answer_stats},
+    {"quit", answer_quit},
+};
+
+int ctl_requests_answer (ctl_house_t *house, const char *text, size_t size, ctl_reply_t *reply)
+{
+  json_error_t error;
+  json_t *request = json_loadb (text, size, 0, &error);
+  const char *op = json_string_value (json_object_get (request, "op"));
+  size_t at = 0;
+  while (at < sizeof ops / sizeof *ops && (!op || strcmp (op, ops[at].name) != 0))
+    at++;
+  int rc;
+  if (!op)
+    rc = ctl_reply_refuse (reply, WEFT_E_MALFORMED, "a request is a JSON object with an \"op\"");
+  else if (at == sizeof ops / sizeof *ops)
+    rc = ctl_reply_refuse (reply, WEFT_E_UNSUPPORTED, "unknown request '%.32s'; is this client newer?", op);
+  else if (!(reply->body = json_pack ("{s:b}", "ok", 1)))
+    rc = WEFT_E_NOMEM;
+  else
+    rc = ops[at].answer (house, request, reply);
+  json_decref (request);
+  if (rc < 0 && (!reply->body || json_is_true (json_object_get (reply->body, "ok"))))
+    ctl_reply_refuse (reply, rc, "%s", weft_status_text (rc));
+  return reply->body ? 0 : WEFT_E_NOMEM;
+}

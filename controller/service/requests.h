@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* requests: what a client of the control socket can ask for, and the answer.
+ * One JSON object in, {"op": …, …}; one out, {"ok": true, …} or {"ok": false,
+ * "status": "NOT_FOUND", "why": …}, followed by frames of packed executions
+ * where the request asks for them.
+ *
+ *   ping                                   -> version, pid, controller, epoch
+ *   instances                              -> instances[]
+ *   instruct    actions[] selectors[] match sample[2] max carrier embed_to
+ *               lease_ms for_ms            -> number, epoch
+ *   instructions                           -> instructions[]
+ *   instruction number                     -> live, expected, active, silent[]
+ *   stop        number                     -> epoch
+ *   detach      uuids[] pids[] all         -> uuids[]
+ *   waiting     number                     -> waiting
+ *   tasks       instructions[] from_ns to_ns         -> analysis
+ *   each        instructions[] from_ns to_ns name limit -> count, more, frames
+ *   show        task                       -> one frame
+ *   stats                                  -> intake, correlate, journal
+ *   quit
+ * One thread. */
+#ifndef CTL_REQUESTS_H
+#define CTL_REQUESTS_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../task/correlate.h"
+#include "../task/instances.h"
+#include "../task/store.h"
+#include "broadcast.h"
+#include "instructions.h"
+#include "intake.h"
+
+/* What the answers are made of; all borrowed. */
+typedef struct {
+  ctl_instances_t *instances;
+  ctl_instructions_t *instructions;
+  ctl_correlate_t *correlate;
+  ctl_store_t *store;         /* may be NULL */
+  ctl_broadcast_t *broadcast; /* may be NULL: nothing is sent (a test) */
+  ctl_intake_t *intake;       /* may be NULL */
+  int quit;                   /* set by the request of that name */
+} ctl_house_t;
+
+typedef struct {
+  void *data;
+  size_t size;
+} ctl_frame_t;
+
+/* Owns what it points to; all zero before, cleared after use. */
+typedef struct {
+  json_t *body;
+  ctl_frame_t *frames;
+  uint32_t frame_count, frame_room;
+} ctl_reply_t;
+
+/* Answers whatever text there is; the body is set unless memory is short (WEFT_E_NOMEM). */
+int ctl_requests_answer (ctl_house_t *house, const char *text, size_t size, ctl_reply_t *reply);
+void ctl_reply_clear (ctl_reply_t *reply);
+
+/* ---- for the rooms that answer a part (lookups.h) ----------------------- */
+/* {"ok": false, …} in place of what the body was. Returns the status. */
+int ctl_reply_refuse (ctl_reply_t *reply, int status, const char *format, ...)
+    __attribute__ ((format (printf, 3, 4)));
+/* Takes the data, malloc'd, also on failure. WEFT_E_NOMEM. */
+int ctl_reply_frame (ctl_reply_t *reply, void *data, size_t size);
+
+#endif
