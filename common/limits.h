@@ -46,7 +46,8 @@
 #define WEFT_PING_MS              300   /* a controller on this host answers in well under a millisecond */
 #define WEFT_REPLY_MS             10000 /* the longest question: an analysis over a full store */
 #define WEFT_AUTOSTART_MS         5000  /* a started controller listens within this, or says why not */
-#define WEFT_SILENT_MS            3000  /* three heartbeats' worth without a word: shown as silent */
+#define WEFT_SILENT_MS            11000 /* two of the acknowledgements that come every 5 s are missing */
+#define WEFT_LOST_MS              60000 /* silent so long: taken for gone, until it speaks again */
 #define WEFT_SETTLE_EVERY_MS      500
 #define WEFT_STOPPED_MAX          64 /* stopped instructions whose acknowledgements can still be asked for */
 #define WEFT_JOURNAL_SEGMENT_MAX  (64u << 20)
@@ -72,5 +73,6 @@
   16384 /* beyond, neighbours are joined: the window widens, no loss is forgotten */
 #define WEFT_ANALYSE_NAMES_MAX 512   /* task names told apart in one analysis */
 #define WEFT_STARTS_MAX        65536 /* probes (and their restarts) whose batch numbers are remembered */
+#define WEFT_SINK_MAX          4096  /* executions of one transaction; what a full disk can hold back here */
 
 #endif

@@ -9,6 +9,7 @@
 #include "../../common/clocks.h"
 #include "../../common/report.h"
 #include "../../common/wire.h"
+#include "names.h"
 
 typedef enum { CTL_INSTANCE_PRESENT, CTL_INSTANCE_SILENT, CTL_INSTANCE_LEFT } ctl_presence_t;
 
@@ -37,6 +38,8 @@ ctl_instances_t *ctl_instances_new (void);
 void ctl_instances_destroy (ctl_instances_t **self_p);
 /* Interns `text` for the life of the registry. NULL when out of memory. */
 const char *ctl_instances_intern (ctl_instances_t *self, const char *text, size_t size);
+/* The pool behind it, borrowed. */
+ctl_names_t *ctl_instances_names (ctl_instances_t *self);
 /* NULL: unknown. Borrowed, stable until destroy. */
 ctl_instance_t *ctl_instances_find (ctl_instances_t *self, const uint8_t uuid[WEFT_UUID_SIZE]);
 /* Takes a HELLO/ACK/BYE in; makes the instance at its first HELLO.

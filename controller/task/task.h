@@ -45,6 +45,8 @@ typedef struct {
   uint8_t answered;
   uint8_t inside;  /* of an embed-only leaf: an instance captures at that address, so its copy is missing */
   uint16_t status; /* 0: none */
+  uint8_t orphan;  /* weft_reason_t why its caller is unknown, 0: it is none */
+  uint8_t reserved;
   uint32_t instruction;
   uint8_t instance[WEFT_UUID_SIZE]; /* of a leaf: the sender's */
   uint32_t pid;                     /* 0: not known */

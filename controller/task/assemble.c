@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "assemble.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../common/status.h"
+
+/* What one assembly works with. */
+typedef struct {
+  const ctl_assemble_t *in;
+  const ctl_entry_t **embed, **capture; /* one of each request / subtask, sorted by it */
+  uint32_t embeds, captures;
+  uint8_t *embed_seen; /* a capture of it is there */
+  ctl_execution_t *out;
+  uint64_t origin_ns; /* start of the orphan that out->origin is of */
+  int discard;
+} work_t;
+
+static int is_open (const ctl_entry_t *entry)
+{
+  return (entry->flags & WEFT_REPORT_OPEN) != 0;
+}
+
+static uint64_t key_of (const ctl_entry_t *entry)
+{
+  return entry->kind == WEFT_REPORT_EMBED ? entry->link : entry->subtask;
+}
+
+#define ORDER(a, b)                                                                                          \
+  do {                                                                                                       \
+    if ((a) != (b))                                                                                          \
+      return (a) < (b) ? -1 : 1;                                                                             \
+  } while (0)
+
+/* By kind, by key, and of one key the copy that counts first (M2). Two that agree
+ * in all of this are told apart by nothing that the result would show. */
+static int compare_entries (const void *left, const void *right)
+{
+  const ctl_entry_t *a = *(const ctl_entry_t *const *) left;
+  const ctl_entry_t *b = *(const ctl_entry_t *const *) right;
+  ORDER (a->kind, b->kind);
+  ORDER (key_of (a), key_of (b));
+  ORDER (is_open (a), is_open (b));
+  ORDER (b->end_ns, a->end_ns);
+  ORDER (a->start_ns, b->start_ns);
+  ORDER (a->link, b->link);
+  ORDER (a->subtask, b->subtask);
+  ORDER (a->cpu_ns, b->cpu_ns);
+  ORDER (a->status, b->status);
+  ORDER (a->error, b->error);
+  ORDER (a->reason, b->reason);
+  ORDER (a->flags, b->flags);
+  ORDER (a->instruction, b->instruction);
+  ORDER (a->instance, b->instance);
+  ORDER (a->name, b->name);
+  ORDER (a->peer, b->peer);
+  return 0;
+}
+
+/* Keeps the first of each key; returns how many. */
+static uint32_t drop_copies (const ctl_entry_t **entries, uint32_t count, uint64_t *duplicates)
+{
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    const ctl_entry_t *last = kept ? entries[kept - 1] : NULL;
+    if (!last || last->kind != entries[i]->kind || key_of (last) != key_of (entries[i]))
+      entries[kept++] = entries[i];
+    else if (is_open (last) || !is_open (entries[i]))
+      ++*duplicates;
+  }
+  return kept;
+}
+
+static const ctl_entry_t *find_embed (const work_t *self, uint64_t request, uint32_t *ret_index)
+{
+  uint32_t low = 0, high = self->embeds;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (self->embed[middle]->link < request)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  if (low == self->embeds || self->embed[low]->link != request)
+    return NULL;
+  *ret_index = low;
+  return self->embed[low];
+}
+
+static uint64_t wall (const work_t *self, const ctl_entry_t *entry, uint64_t boot_ns)
+{
+  const weft_anchor_t *anchor = &self->in->boots[self->in->boot_of[entry->instance]].anchor;
+  return boot_ns + (anchor->real_ns - anchor->boot_ns);
+}
+
+/* An end before its start is no duration. */
+static uint64_t end_of (const work_t *self, const ctl_entry_t *entry)
+{
+  uint64_t end_ns = entry->end_ns < entry->start_ns ? entry->start_ns : entry->end_ns;
+  return wall (self, entry, end_ns);
+}
+
+static void note_orphan (work_t *self, ctl_subtask_t *subtask, uint8_t reason, uint16_t origin)
+{
+  const ctl_instance_t *instance = ctl_instances_at (self->in->instances, origin);
+  subtask->orphan = reason ? reason : WEFT_REASON_NO_CONTEXT;
+  if (instance && (!self->out->origin[0] || subtask->start_ns < self->origin_ns)) {
+    self->out->origin = instance->service;
+    self->origin_ns = subtask->start_ns;
+  }
+}
+
+static void fill (const work_t *self, const ctl_entry_t *entry, ctl_subtask_t *subtask)
+{
+  const ctl_instance_t *instance = ctl_instances_at (self->in->instances, entry->instance);
+  memset (subtask, 0, sizeof *subtask);
+  subtask->parent = subtask->first_child = subtask->next_sibling = CTL_NO_PARENT;
+  subtask->error = entry->error;
+  if (is_open (entry) && !entry->error)
+    subtask->error = WEFT_ERROR_OPEN;
+  subtask->answered = !is_open (entry);
+  subtask->status = entry->status;
+  subtask->instruction = entry->instruction;
+  memcpy (subtask->instance, instance->uuid, WEFT_UUID_SIZE);
+  subtask->name = ctl_names_text (ctl_instances_names (self->in->instances), entry->name);
+  subtask->start_ns = wall (self, entry, entry->start_ns);
+  subtask->end_ns = end_of (self, entry);
+  subtask->cpu_ns = entry->cpu_ns;
+}
+
+static void fill_request (work_t *self, const ctl_entry_t *embed, ctl_subtask_t *subtask)
+{
+  subtask->request = embed->link;
+  subtask->sent_ns = wall (self, embed, embed->start_ns);
+  subtask->answered_ns = end_of (self, embed);
+  if (embed->flags & WEFT_REPORT_ORPHAN)
+    note_orphan (self, subtask, embed->reason, embed->instance);
+  else
+    subtask->caller = embed->subtask;
+}
+
+/* R3: a ROOT on a connection that an instance said to use bare is none. */
+static void fill_top (work_t *self, const ctl_entry_t *entry, ctl_subtask_t *subtask)
+{
+  int wanted;
+  uint16_t sender;
+  subtask->hop = CTL_HOP_ROOT;
+  if (!(entry->flags & WEFT_REPORT_ROOT))
+    note_orphan (self, subtask, entry->reason ? entry->reason : WEFT_REASON_NO_ROOT, entry->instance);
+  else if (!ctl_peers_find_bare (self->in->peers, entry->link, &wanted, &sender))
+    return;
+  else if (wanted)
+    note_orphan (self, subtask, WEFT_REASON_INSIDE, sender);
+  else
+    self->discard = 1;
+}
+
+static void fill_capture (work_t *self, const ctl_entry_t *entry, ctl_subtask_t *subtask)
+{
+  const ctl_instance_t *instance = ctl_instances_at (self->in->instances, entry->instance);
+  fill (self, entry, subtask);
+  subtask->id = entry->subtask;
+  subtask->service = instance->service;
+  subtask->vm = instance->vm;
+  subtask->pid = (uint32_t) instance->pid;
+  if (entry->flags & CTL_ENTRY_TOP) {
+    fill_top (self, entry, subtask);
+    return;
+  }
+  uint32_t index;
+  const ctl_entry_t *embed = find_embed (self, entry->link, &index);
+  subtask->request = entry->link;
+  subtask->hop = CTL_HOP_CAPTURE_ONLY;
+  if (embed) {
+    self->embed_seen[index] = 1;
+    subtask->hop = CTL_HOP_PROVEN;
+    fill_request (self, embed, subtask);
+  }
+}
+
+static int fill_leaf (work_t *self, const ctl_entry_t *embed, ctl_subtask_t *subtask)
+{
+  char peer[CTL_PEER_TEXT_MAX];
+  ctl_peers_text (self->in->peers, embed->peer, peer);
+  fill (self, embed, subtask);
+  fill_request (self, embed, subtask);
+  subtask->id = embed->link;
+  subtask->hop = CTL_HOP_EMBED_ONLY;
+  subtask->inside = (uint8_t) ctl_peers_captures (self->in->peers, embed->peer);
+  subtask->vm = "";
+  subtask->cpu_ns = WEFT_NS_NONE;
+  subtask->service = ctl_instances_intern (self->in->instances, peer, strlen (peer));
+  return subtask->service ? 0 : WEFT_E_NOMEM;
+}
+
+/* Times within one kernel compare; each further kernel is another clock. */
+static uint32_t count_hosts (const work_t *self)
+{
+  uint32_t hosts = 0;
+  uint16_t seen[64];
+  for (uint32_t i = 0; i < self->embeds + self->captures && hosts < 64; i++) {
+    const ctl_entry_t *entry = i < self->embeds ? self->embed[i] : self->capture[i - self->embeds];
+    uint16_t boot = self->in->boot_of[entry->instance];
+    uint32_t k = 0;
+    while (k < hosts && seen[k] != boot)
+      k++;
+    if (k == hosts)
+      seen[hosts++] = boot;
+  }
+  return hosts;
+}
+
+static int compare_starts (const void *left, const void *right)
+{
+  const ctl_subtask_t *a = left, *b = right;
+  ORDER (a->start_ns, b->start_ns);
+  ORDER (a->id, b->id);
+  ORDER (a->hop, b->hop);
+  return 0;
+}
+
+static int build (work_t *self)
+{
+  ctl_execution_t *out = self->out;
+  uint32_t room = self->captures + self->embeds;
+  out->subtasks = malloc ((room ? room : 1) * sizeof *out->subtasks);
+  self->embed_seen = calloc (self->embeds + 1u, 1);
+  if (!out->subtasks || !self->embed_seen)
+    return WEFT_E_NOMEM;
+  for (uint32_t i = 0; i < self->captures; i++)
+    fill_capture (self, self->capture[i], &out->subtasks[out->count++]);
+  for (uint32_t i = 0; i < self->embeds; i++)
+    if (!self->embed_seen[i]) {
+      int rc = fill_leaf (self, self->embed[i], &out->subtasks[out->count++]);
+      if (rc)
+        return rc;
+    }
+  if (out->count > WEFT_SUBTASKS_PER_TASK_MAX) {
+    /* what began first is kept: callers begin before what they call */
+    qsort (out->subtasks, out->count, sizeof *out->subtasks, compare_starts);
+    out->truncated += out->count - WEFT_SUBTASKS_PER_TASK_MAX;
+    out->count = WEFT_SUBTASKS_PER_TASK_MAX;
+  }
+  out->hosts = count_hosts (self);
+  return ctl_execution_settle (out);
+}
+
+int ctl_assemble (const ctl_assemble_t *self, const uint8_t task[WEFT_TASK_ID_SIZE],
+                  const ctl_entry_t **entries, uint32_t count, uint32_t truncated,
+                  ctl_execution_t **ret_execution, uint64_t *ret_duplicates)
+{
+  uint64_t duplicates = 0;
+  work_t work = {.in = self};
+  if (count > 1)
+    qsort (entries, count, sizeof *entries, compare_entries);
+  count = drop_copies (entries, count, &duplicates);
+  work.capture = work.embed = entries;
+  while (work.captures < count && entries[work.captures]->kind == WEFT_REPORT_CAPTURE)
+    work.captures++;
+  work.embed += work.captures;
+  work.embeds = count - work.captures;
+  _Static_assert(WEFT_REPORT_CAPTURE < WEFT_REPORT_EMBED, "captures are sorted before embeds");
+
+  work.out = calloc (1, sizeof *work.out);
+  if (!work.out)
+    return WEFT_E_NOMEM;
+  memcpy (work.out->task, task, WEFT_TASK_ID_SIZE);
+  work.out->truncated = truncated;
+  work.out->name = work.out->origin = "";
+  int rc = build (&work);
+  free (work.embed_seen);
+  if (rc || work.discard)
+    ctl_execution_destroy (&work.out);
+  if (rc)
+    return rc;
+  if (ret_duplicates)
+    *ret_duplicates += duplicates;
+  *ret_execution = work.out;
+  return 0;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assemble: makes one execution of all copies of one task id. Used by correlate
+ * when a task is asked for or settled, never per report.
+ *
+ *  M1  the result depends on the set of copies alone, not on their order
+ *  M2  of copies of one (kind, request or subtask) one counts: an answered one
+ *      before an open one, else the one that ended last
+ *  M3  hostile times, ids and circles give an odd tree, never a crash or a loop */
+#ifndef CTL_ASSEMBLE_H
+#define CTL_ASSEMBLE_H
+
+#include "instances.h"
+#include "names.h"
+#include "peers.h"
+#include "task.h"
+
+#define CTL_ENTRY_TOP 0x80u /* beside WEFT_REPORT_*: a capture that came without a request id */
+
+/* One copy as it waits in memory: one cache line. */
+typedef struct {
+  uint64_t link; /* request id; of a TOP the connection that it came on (ctl_peers_connection) */
+  uint64_t subtask;
+  uint64_t start_ns, end_ns; /* CLOCK_BOOTTIME of the instance's host */
+  uint64_t cpu_ns;
+  uint32_t name; /* ctl_names_id */
+  uint32_t instruction;
+  uint32_t peer; /* embed: ctl_peers_address */
+  uint32_t next; /* the list that correlate keeps */
+  uint16_t instance;
+  uint16_t status;
+  uint8_t kind;  /* weft_report_kind_t */
+  uint8_t flags; /* WEFT_REPORT_*, CTL_ENTRY_TOP */
+  uint8_t error, reason;
+} ctl_entry_t;
+_Static_assert(sizeof (ctl_entry_t) == 64, "a waiting copy is one cache line");
+
+/* One host: its instances share one mapping to wall time, so that no skew arises
+ * between processes of one kernel. The earliest anchor known counts (M1). */
+typedef struct {
+  uint8_t id[WEFT_UUID_SIZE];
+  weft_anchor_t anchor;
+} ctl_boot_t;
+
+/* Where the numbers in an entry lead. All borrowed. */
+typedef struct {
+  ctl_instances_t *instances;
+  const ctl_peers_t *peers;
+  const ctl_boot_t *boots;
+  const uint16_t *boot_of; /* by instance index */
+} ctl_assemble_t;
+
+/* entries: in any order, is sorted. `truncated`: copies that were not kept.
+ * *ret_execution NULL: a root from inside that no instruction asked for (R3).
+ * *ret_duplicates (may be NULL): copies dropped by M2, an open one that was
+ * followed by its answer not counted. 0 or WEFT_E_NOMEM. */
+int ctl_assemble (const ctl_assemble_t *self, const uint8_t task[WEFT_TASK_ID_SIZE],
+                  const ctl_entry_t **entries, uint32_t count, uint32_t truncated,
+                  ctl_execution_t **ret_execution, uint64_t *ret_duplicates);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "peers.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mix.h"
+
+#define ADDRESS_SLOTS (WEFT_ADDRESSES_MAX * 2u)
+#define WAYS          4u
+#define BARE_SETS     (WEFT_BARE_MAX / WAYS)
+
+#define CLASS_UNMATCHED 1u
+#define CLASS_WANTED    2u
+
+#define FAMILY_UNIX 1
+
+typedef struct {
+  weft_address_t address;
+  uint8_t captured;
+} address_t;
+
+/* Four places a set; the one written longest ago gives way. */
+typedef struct {
+  uint64_t connection; /* 0: free */
+  uint32_t written;
+  uint16_t instance;
+  uint8_t classes;
+} bare_t;
+
+struct ctl_peers_t {
+  ctl_seed_t seed;
+  address_t *address; /* number - 1 */
+  uint32_t count, capacity;
+  uint32_t slot[ADDRESS_SLOTS]; /* number, 0: free */
+  uint32_t bare_written;
+  bare_t bare[BARE_SETS][WAYS];
+};
+
+ctl_peers_t *ctl_peers_new (void)
+{
+  ctl_peers_t *self = calloc (1, sizeof *self);
+  if (self)
+    ctl_seed_take (&self->seed);
+  return self;
+}
+
+void ctl_peers_destroy (ctl_peers_t **self_p)
+{
+  if (!*self_p)
+    return;
+  free ((*self_p)->address);
+  free (*self_p);
+  *self_p = NULL;
+}
+
+static int is_ip (const weft_address_t *address)
+{
+  return address->family > FAMILY_UNIX;
+}
+
+/* The family is left out: a v4 peer of a dual-stack socket may come as 6. */
+static uint64_t mix (const ctl_peers_t *self, const weft_address_t *address)
+{
+  return ctl_mix_fold (ctl_mix_16 (&self->seed, address->ip) ^ address->port, self->seed.b);
+}
+
+static int same (const weft_address_t *a, const weft_address_t *b)
+{
+  return a->port == b->port && memcmp (a->ip, b->ip, sizeof a->ip) == 0;
+}
+
+static int room_for_one (ctl_peers_t *self)
+{
+  if (self->count < self->capacity)
+    return 1;
+  if (self->count == WEFT_ADDRESSES_MAX)
+    return 0;
+  uint32_t capacity = self->capacity ? self->capacity * 2 : 256;
+  address_t *grown = realloc (self->address, capacity * sizeof *grown);
+  if (!grown)
+    return 0;
+  self->address = grown;
+  self->capacity = capacity;
+  return 1;
+}
+
+uint32_t ctl_peers_address (ctl_peers_t *self, const weft_address_t *address)
+{
+  if (!is_ip (address))
+    return 0;
+  uint32_t at = (uint32_t) mix (self, address) & (ADDRESS_SLOTS - 1);
+  for (; self->slot[at]; at = (at + 1) & (ADDRESS_SLOTS - 1))
+    if (same (&self->address[self->slot[at] - 1].address, address))
+      return self->slot[at];
+  if (!room_for_one (self))
+    return 0;
+  self->address[self->count] = (address_t){.address = *address};
+  return self->slot[at] = ++self->count;
+}
+
+void ctl_peers_captured_at (ctl_peers_t *self, const weft_address_t *local)
+{
+  uint32_t number = ctl_peers_address (self, local);
+  if (number)
+    self->address[number - 1].captured = 1;
+}
+
+int ctl_peers_captures (const ctl_peers_t *self, uint32_t number)
+{
+  return number && number <= self->count && self->address[number - 1].captured;
+}
+
+void ctl_peers_text (const ctl_peers_t *self, uint32_t number, char out[CTL_PEER_TEXT_MAX])
+{
+  static const uint8_t v4_mapped[12] = {[10] = 0xff, [11] = 0xff};
+  if (number == 0 || number > self->count) {
+    snprintf (out, CTL_PEER_TEXT_MAX, "unknown peer");
+    return;
+  }
+  const weft_address_t *address = &self->address[number - 1].address;
+  char ip[INET6_ADDRSTRLEN] = "";
+  if (memcmp (address->ip, v4_mapped, sizeof v4_mapped) == 0) {
+    inet_ntop (AF_INET, address->ip + 12, ip, sizeof ip);
+    snprintf (out, CTL_PEER_TEXT_MAX, "%s:%u", ip, address->port);
+  } else {
+    inet_ntop (AF_INET6, address->ip, ip, sizeof ip);
+    snprintf (out, CTL_PEER_TEXT_MAX, "[%s]:%u", ip, address->port);
+  }
+}
+
+uint64_t ctl_peers_connection (const ctl_peers_t *self, const weft_address_t *sender,
+                               const weft_address_t *receiver)
+{
+  if (!is_ip (sender) || !is_ip (receiver))
+    return 0;
+  uint64_t hash = ctl_mix_fold (mix (self, sender) ^ self->seed.a, mix (self, receiver) | 1);
+  return hash ? hash : 1;
+}
+
+void ctl_peers_bare (ctl_peers_t *self, uint64_t connection, uint8_t reason, uint16_t instance)
+{
+  if (!connection)
+    return;
+  bare_t *set = self->bare[connection % BARE_SETS], *place = &set[0];
+  for (uint32_t i = 0; i < WAYS; i++) {
+    if (set[i].connection == connection) {
+      place = &set[i];
+      break;
+    }
+    if (!set[i].connection || (place->connection && set[i].written < place->written))
+      place = &set[i];
+  }
+  if (place->connection != connection)
+    *place = (bare_t){.connection = connection, .instance = instance};
+  place->written = ++self->bare_written;
+  place->classes |= reason == WEFT_REASON_UNMATCHED ? CLASS_UNMATCHED : CLASS_WANTED;
+}
+
+int ctl_peers_find_bare (const ctl_peers_t *self, uint64_t connection, int *ret_wanted,
+                         uint16_t *ret_instance)
+{
+  if (!connection)
+    return 0;
+  const bare_t *set = self->bare[connection % BARE_SETS];
+  for (uint32_t i = 0; i < WAYS; i++)
+    if (set[i].connection == connection) {
+      *ret_wanted = (set[i].classes & CLASS_WANTED) != 0;
+      *ret_instance = set[i].instance;
+      return 1;
+    }
+  return 0;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peers: what the reports tell about addresses: where instances capture, and
+ * which connections carry requests of ours without an id. Bounded. One thread. */
+#ifndef CTL_PEERS_H
+#define CTL_PEERS_H
+
+#include "../../common/report.h"
+
+typedef struct ctl_peers_t ctl_peers_t;
+
+ctl_peers_t *ctl_peers_new (void);
+void ctl_peers_destroy (ctl_peers_t **self_p);
+
+/* ---- server addresses --------------------------------------------------- */
+/* The number of a server's address, made at its first use; 0: not known, or
+ * beyond WEFT_ADDRESSES_MAX. */
+uint32_t ctl_peers_address (ctl_peers_t *self, const weft_address_t *address);
+/* An instance received a request at this address of its own. */
+void ctl_peers_captured_at (ctl_peers_t *self, const weft_address_t *local);
+int ctl_peers_captures (const ctl_peers_t *self, uint32_t number);
+/* "10.0.0.5:5432", "[::1]:80", "unix socket", "unknown peer"; terminated. */
+#define CTL_PEER_TEXT_MAX 64
+void ctl_peers_text (const ctl_peers_t *self, uint32_t number, char out[CTL_PEER_TEXT_MAX]);
+
+/* ---- bare connections --------------------------------------------------- */
+/* Names a connection by both ends, as the sender sees it; never 0 unless one
+ * end is not known (unix, none): such a connection cannot be found again. */
+uint64_t ctl_peers_connection (const ctl_peers_t *self, const weft_address_t *sender,
+                               const weft_address_t *receiver);
+void ctl_peers_bare (ctl_peers_t *self, uint64_t connection, uint8_t reason, uint16_t instance);
+/* 1: found. *ret_wanted 1 if one of its reasons is other than UNMATCHED. */
+int ctl_peers_find_bare (const ctl_peers_t *self, uint64_t connection, int *ret_wanted,
+                         uint16_t *ret_instance);
+
+#endif
