@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "arm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../common/clocks.h"
+
+/* What one probe is told. */
+typedef struct {
+  uint32_t actions, carrier, embed_to, lease_ms, rule_count;
+  shm_rule_t rules[SHM_RULES_MAX];
+} plan_t;
+
+struct car_arm_t {
+  weft_instruction_t *live;
+  uint32_t live_count;
+  uint8_t controller[WEFT_UUID_SIZE];
+  int has_state, heard;
+  uint64_t epoch, seq;
+  int64_t offset_min; /* smallest (our clock - sent) of a remote controller: its clock's distance */
+  uint64_t hello_ns;  /* first HELLO not answered yet, 0: none */
+  uint64_t proof_ns;  /* moment at which the controller was surely alive */
+  uint64_t lease_until_ns;
+  plan_t told;
+  int told_any, forced;
+  int pending, due; /* a configuration is under way; an ACK is owed */
+  int postponed;    /* A2: something is to be armed as soon as there is a lease */
+  uint64_t pending_since_ns;
+};
+
+car_arm_t *car_arm_new (void)
+{
+  car_arm_t *self = calloc (1, sizeof *self);
+  if (self)
+    self->offset_min = INT64_MAX;
+  return self;
+}
+
+void car_arm_destroy (car_arm_t **self_p)
+{
+  if (!self_p || !*self_p)
+    return;
+  free ((*self_p)->live);
+  free (*self_p);
+  *self_p = NULL;
+}
+
+void car_arm_said_hello (car_arm_t *self, uint64_t mono_ns)
+{
+  if (self->hello_ns == 0)
+    self->hello_ns = mono_ns;
+}
+
+void car_arm_take_state (car_arm_t *self, weft_bus_message_t *message, int alone, uint64_t mono_ns)
+{
+  free (self->live);
+  self->live = message->instructions;
+  self->live_count = message->instruction_count;
+  message->instructions = NULL;
+  message->instruction_count = 0;
+  if (memcmp (self->controller, message->controller, WEFT_UUID_SIZE) != 0) {
+    memcpy (self->controller, message->controller, WEFT_UUID_SIZE);
+    self->heard = 0;
+    self->offset_min = INT64_MAX;
+  }
+  self->epoch = message->epoch;
+  self->has_state = 1;
+  self->due = 1;
+  if (alone && self->hello_ns) {
+    if (self->hello_ns > self->proof_ns && self->hello_ns <= mono_ns)
+      self->proof_ns = self->hello_ns;
+    self->hello_ns = 0;
+  }
+}
+
+/* How long the heartbeat was under way. Clocks of two hosts do not compare: the
+ * quickest one so far stands for no delay at all. */
+static uint64_t age_of (car_arm_t *self, uint64_t sent_ns, int same_host, uint64_t real_ns)
+{
+  int64_t offset = (int64_t) (real_ns - sent_ns);
+  if (!same_host) {
+    if (offset < self->offset_min)
+      self->offset_min = offset;
+    offset -= self->offset_min;
+  }
+  return offset > 0 ? (uint64_t) offset : 0;
+}
+
+int car_arm_take_heartbeat (car_arm_t *self, const weft_bus_message_t *heartbeat, int same_host,
+                            uint64_t real_ns, uint64_t mono_ns)
+{
+  if (memcmp (self->controller, heartbeat->controller, WEFT_UUID_SIZE) != 0) {
+    if (self->heard || self->has_state) { /* another one took over: its instructions are not ours */
+      self->has_state = 0;
+      self->offset_min = INT64_MAX;
+    }
+    memcpy (self->controller, heartbeat->controller, WEFT_UUID_SIZE);
+    self->heard = 0;
+  }
+  int gap = self->heard && heartbeat->seq != self->seq + 1;
+  self->heard = 1;
+  self->seq = heartbeat->seq;
+  uint64_t age = age_of (self, heartbeat->sent_ns, same_host, real_ns);
+  if (!self->has_state || heartbeat->epoch != self->epoch)
+    return 1;
+  if (age < mono_ns && mono_ns - age > self->proof_ns)
+    self->proof_ns = mono_ns - age;
+  return gap;
+}
+
+static void add_rule (plan_t *plan, const weft_instruction_t *instruction)
+{
+  if (plan->rule_count == SHM_RULES_MAX)
+    return;
+  shm_rule_t *rule = &plan->rules[plan->rule_count++];
+  rule->instruction = instruction->number;
+  rule->sample_num = instruction->sample_den ? instruction->sample_num : 1;
+  rule->sample_den = instruction->sample_den ? instruction->sample_den : 1;
+  rule->max_roots = instruction->max_roots;
+  memcpy (rule->match, instruction->match, sizeof rule->match);
+  rule->match[sizeof rule->match - 1] = '\0';
+}
+
+static int selects (const weft_instruction_t *instruction, const weft_subject_t *subject)
+{
+  for (uint32_t i = 0; i < instruction->selector_count && i < WEFT_SELECTORS_MAX; i++)
+    if (weft_selector_holds (instruction->selectors[i], subject))
+      return 1;
+  return 0;
+}
+
+/* The union of what is asked of this instance; the shortest lease wins. */
+static void make_plan (const car_arm_t *self, const weft_subject_t *subject, plan_t *plan)
+{
+  memset (plan, 0, sizeof *plan); /* compared whole, padding included */
+  plan->lease_ms = WEFT_LEASE_MS;
+  for (uint32_t i = 0; self->has_state && i < self->live_count; i++) {
+    const weft_instruction_t *instruction = &self->live[i];
+    uint32_t actions = instruction->actions & CAR_ARM_ACTIONS;
+    if (actions == 0 || !selects (instruction, subject))
+      continue;
+    uint32_t lease_ms = instruction->lease_ms ? instruction->lease_ms : WEFT_LEASE_MS;
+    if (lease_ms < WEFT_LEASE_MIN_MS)
+      lease_ms = WEFT_LEASE_MIN_MS;
+    if (plan->actions == 0 || lease_ms < plan->lease_ms)
+      plan->lease_ms = lease_ms <= WEFT_LEASE_MAX_MS ? lease_ms : WEFT_LEASE_MAX_MS;
+    plan->actions |= actions;
+    if (instruction->carrier > plan->carrier)
+      plan->carrier = WEFT_CARRIER_WEFT;
+    if (instruction->embed_to > plan->embed_to)
+      plan->embed_to = WEFT_EMBED_TO_ANY;
+    if (actions & WEFT_ACTION_ROOT)
+      add_rule (plan, instruction);
+  }
+}
+
+static void tell (car_arm_t *self, shm_reader_t *reader, const plan_t *plan, uint64_t mono_ns)
+{
+  self->told = *plan;
+  self->told_any = 1;
+  self->forced = 0;
+  self->pending = 1;
+  self->due = 1;
+  self->pending_since_ns = mono_ns;
+  shm_configure (reader, plan->actions, plan->carrier, plan->embed_to, plan->rules, plan->rule_count);
+}
+
+void car_arm_apply (car_arm_t *self, shm_reader_t *reader, const weft_subject_t *subject, uint64_t mono_ns)
+{
+  plan_t plan;
+  make_plan (self, subject, &plan);
+  if (!self->has_state && self->told_any)
+    return; /* nothing known of a new controller yet: the lease runs out if it stays so */
+  uint64_t until = self->proof_ns ? self->proof_ns + plan.lease_ms * WEFT_NS_PER_MS : 0;
+  int lapsed = self->lease_until_ns <= mono_ns;
+  self->postponed = plan.actions && until <= mono_ns;
+  if (self->postponed)
+    return;
+  if (plan.actions && until != self->lease_until_ns) {
+    self->lease_until_ns = until;
+    shm_renew_lease (reader, until);
+  }
+  /* The probe went idle by itself when its lease ended and sleeps: wake it. */
+  int asleep = plan.actions && lapsed;
+  if (!self->told_any || self->forced || asleep || memcmp (&plan, &self->told, sizeof plan) != 0)
+    tell (self, reader, &plan, mono_ns);
+}
+
+int car_arm_settled (car_arm_t *self, shm_reader_t *reader, uint64_t mono_ns)
+{
+  shm_status_t status;
+  shm_reader_status (reader, &status);
+  if (self->pending) {
+    if (status.config_seen != shm_config_seq (reader)) {
+      if (mono_ns - self->pending_since_ns > CAR_ARM_PATIENCE_MS * WEFT_NS_PER_MS) {
+        plan_t again = self->told;
+        tell (self, reader, &again, mono_ns);
+      }
+      return 0;
+    }
+    self->pending = 0;
+  } else if (self->told.actions && status.actions == 0 && self->lease_until_ns > mono_ns)
+    self->forced = 1; /* its lease ended in the very moment it was renewed */
+  if (!self->due || !self->has_state || !self->told_any || self->forced || self->postponed)
+    return 0;
+  self->due = 0;
+  return 1;
+}
+
+void car_arm_forget_probe (car_arm_t *self)
+{
+  self->told_any = 0;
+  self->pending = 0;
+  self->lease_until_ns = 0;
+  self->due = 1;
+}
+
+int car_arm_pending (const car_arm_t *self)
+{
+  return self->pending || self->forced;
+}
+
+int car_arm_in_force (const car_arm_t *self)
+{
+  return self->has_state && self->told_any && !self->pending && !self->forced && !self->postponed &&
+         !self->due;
+}
+
+uint32_t car_arm_actions (const car_arm_t *self)
+{
+  return self->told.actions;
+}
+
+uint64_t car_arm_epoch (const car_arm_t *self)
+{
+  return self->epoch;
+}
+
+int car_arm_has_state (const car_arm_t *self)
+{
+  return self->has_state;
+}

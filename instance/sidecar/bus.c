@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bus.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zmq.h>
+
+#include "../../common/status.h"
+
+struct car_bus_t {
+  void *context, *instructions, *reports;
+  int same_host;
+  uint64_t garbage;
+};
+
+static int set_option (void *socket, int option, int value)
+{
+  return zmq_setsockopt (socket, option, &value, sizeof value);
+}
+
+static int connect_socket (car_bus_t *self, int type, const char *endpoint, void **ret_socket)
+{
+  void *socket = zmq_socket (self->context, type);
+  if (!socket)
+    return WEFT_E_NOMEM;
+  int64_t frame_max = WEFT_FRAME_MAX;
+  int rc = set_option (socket, ZMQ_LINGER, CAR_BUS_LINGER_MS);
+  rc |= set_option (socket, ZMQ_RECONNECT_IVL, CAR_BUS_RECONNECT_MS);
+  rc |= set_option (socket, ZMQ_RECONNECT_IVL_MAX, CAR_BUS_RECONNECT_MAX);
+  rc |= set_option (socket, ZMQ_SNDHWM, CAR_BUS_SEND_HWM);
+  rc |= set_option (socket, ZMQ_RCVHWM, CAR_BUS_RECEIVE_HWM);
+  rc |= zmq_setsockopt (socket, ZMQ_MAXMSGSIZE, &frame_max, sizeof frame_max);
+  /* Nothing is queued for a controller that is not there: batches wait in the
+   * spool, which outlives this process. */
+  if (type == ZMQ_PUSH)
+    rc |= set_option (socket, ZMQ_IMMEDIATE, 1);
+  if (rc != 0 || zmq_connect (socket, endpoint) != 0) {
+    zmq_close (socket);
+    return WEFT_E_IO;
+  }
+  *ret_socket = socket;
+  return 0;
+}
+
+static int is_same_host (const char *controller)
+{
+  return strncmp (controller, "ipc://", 6) == 0 || strncmp (controller, "tcp://127.", 10) == 0 ||
+         strncmp (controller, "tcp://localhost:", 16) == 0 || strncmp (controller, "tcp://[::1]:", 12) == 0;
+}
+
+int car_bus_new (const char *controller, car_bus_t **ret_self, char *why, size_t why_size)
+{
+  char down[WEFT_ENDPOINT_MAX], up[WEFT_ENDPOINT_MAX];
+  int status = weft_endpoint (controller, WEFT_ENDPOINT_INSTRUCTIONS, down, why, why_size);
+  if (status == 0)
+    status = weft_endpoint (controller, WEFT_ENDPOINT_REPORTS, up, why, why_size);
+  if (status < 0)
+    return status;
+  car_bus_t *self = calloc (1, sizeof *self);
+  if (!self)
+    return WEFT_E_NOMEM;
+  self->same_host = is_same_host (controller);
+  self->context = zmq_ctx_new ();
+  status = self->context ? 0 : WEFT_E_NOMEM;
+  if (status == 0)
+    status = connect_socket (self, ZMQ_SUB, down, &self->instructions);
+  if (status == 0)
+    status = connect_socket (self, ZMQ_PUSH, up, &self->reports);
+  if (status < 0) {
+    snprintf (why, why_size, "cannot connect to %s: %s", controller, zmq_strerror (zmq_errno ()));
+    car_bus_destroy (&self);
+    return status;
+  }
+  *ret_self = self;
+  return 0;
+}
+
+void car_bus_destroy (car_bus_t **self_p)
+{
+  if (!self_p || !*self_p)
+    return;
+  car_bus_t *self = *self_p;
+  if (self->instructions)
+    zmq_close (self->instructions);
+  if (self->reports)
+    zmq_close (self->reports);
+  if (self->context)
+    zmq_ctx_term (self->context);
+  free (self);
+  *self_p = NULL;
+}
+
+int car_bus_subscribe (car_bus_t *self, const char *topic)
+{
+  return zmq_setsockopt (self->instructions, ZMQ_SUBSCRIBE, topic, strlen (topic)) == 0 ? 0 : WEFT_E_IO;
+}
+
+int car_bus_unsubscribe (car_bus_t *self, const char *topic)
+{
+  return zmq_setsockopt (self->instructions, ZMQ_UNSUBSCRIBE, topic, strlen (topic)) == 0 ? 0 : WEFT_E_IO;
+}
+
+int car_bus_push (void *self_v, const void *data, size_t size)
+{
+  car_bus_t *self = self_v;
+  for (;;) {
+    if (zmq_send (self->reports, data, size, ZMQ_DONTWAIT) >= 0)
+      return 0;
+    if (zmq_errno () != EINTR)
+      return zmq_errno () == EAGAIN ? WEFT_E_BUSY : WEFT_E_IO;
+  }
+}
+
+static int more_follows (zmq_msg_t *frame)
+{
+  return zmq_msg_more (frame) != 0;
+}
+
+/* One multipart message: [topic][map], nothing else. 0, WEFT_E_NOT_FOUND, or
+ * WEFT_E_MALFORMED for one that was skipped. */
+static int receive_one (car_bus_t *self, weft_bus_message_t *ret_message, int *ret_alone)
+{
+  static const char own[] = "instance/";
+  zmq_msg_t frame;
+  int status = 0, alone = 0, part = 0, more;
+  weft_bus_message_t message;
+  do {
+    zmq_msg_init (&frame);
+    if (zmq_msg_recv (&frame, self->instructions, ZMQ_DONTWAIT) < 0) {
+      zmq_msg_close (&frame);
+      if (zmq_errno () == EINTR && part == 0)
+        return WEFT_E_MALFORMED;
+      status = part == 0 ? WEFT_E_NOT_FOUND : WEFT_E_MALFORMED;
+      break;
+    }
+    more = more_follows (&frame);
+    const char *data = zmq_msg_data (&frame);
+    size_t size = zmq_msg_size (&frame);
+    if (part == 0)
+      alone = size > sizeof own - 1 && memcmp (data, own, sizeof own - 1) == 0;
+    else if (part == 1 && !more)
+      status = weft_bus_unpack (data, size, &message);
+    if (part == 0 ? !more : part > 1)
+      status = WEFT_E_MALFORMED;
+    part++;
+    zmq_msg_close (&frame);
+  } while (more);
+  if (status == 0 && part == 2) {
+    *ret_message = message;
+    *ret_alone = alone;
+    return 0;
+  }
+  return status == WEFT_E_NOT_FOUND ? status : WEFT_E_MALFORMED;
+}
+
+int car_bus_receive (car_bus_t *self, weft_bus_message_t *ret_message, int *ret_alone)
+{
+  for (int i = 0; i < CAR_BUS_RECEIVE_HWM; i++) {
+    int status = receive_one (self, ret_message, ret_alone);
+    if (status != WEFT_E_MALFORMED)
+      return status;
+    self->garbage++;
+  }
+  return WEFT_E_NOT_FOUND;
+}
+
+uint64_t car_bus_garbage (const car_bus_t *self)
+{
+  return self->garbage;
+}
+
+int car_bus_wait (car_bus_t *self, const int *fds, unsigned count, int want_push, int timeout_ms,
+                  uint32_t *ret_ready)
+{
+  zmq_pollitem_t items[CAR_BUS_FDS_MAX + 2];
+  unsigned at = 0;
+  for (; at < count && at < CAR_BUS_FDS_MAX; at++)
+    items[at] = (zmq_pollitem_t){.fd = fds[at], .events = ZMQ_POLLIN};
+  unsigned watched = at;
+  items[at++] = (zmq_pollitem_t){.socket = self->instructions, .events = ZMQ_POLLIN};
+  if (want_push)
+    items[at++] = (zmq_pollitem_t){.socket = self->reports, .events = ZMQ_POLLOUT};
+  if (zmq_poll (items, (int) at, timeout_ms) < 0)
+    return zmq_errno () == EINTR ? 0 : WEFT_E_IO;
+  uint32_t ready = 0;
+  for (unsigned i = 0; i < watched; i++)
+    if (items[i].revents)
+      ready |= 1u << i;
+  *ret_ready = ready;
+  return 0;
+}
+
+int car_bus_same_host (const car_bus_t *self)
+{
+  return self->same_host;
+}

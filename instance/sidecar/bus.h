@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bus: the sidecar's two sockets: SUB for instructions, PUSH for reports. The
+ * only module of the sidecar that knows ZeroMQ. Nothing here blocks but
+ * car_bus_wait. One thread; made after the last fork. */
+#ifndef CAR_BUS_H
+#define CAR_BUS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../../common/wire.h"
+
+#define CAR_BUS_SEND_HWM      16   /* 64 KiB batches in flight: 1 MiB; the spool holds the rest */
+#define CAR_BUS_RECEIVE_HWM   1000 /* instructions are small */
+#define CAR_BUS_LINGER_MS     500  /* for a BYE on its way out */
+#define CAR_BUS_RECONNECT_MS  50   /* first pause before another connect */
+#define CAR_BUS_RECONNECT_MAX 1000
+#define CAR_BUS_FDS_MAX       4
+
+typedef struct car_bus_t car_bus_t;
+
+/* controller: base address, see weft_endpoint. 0, or a status with the reason
+ * in why. A controller that does not listen yet is no failure. */
+int car_bus_new (const char *controller, car_bus_t **ret_self, char *why, size_t why_size);
+void car_bus_destroy (car_bus_t **self_p);
+
+int car_bus_subscribe (car_bus_t *self, const char *topic);
+int car_bus_unsubscribe (car_bus_t *self, const char *topic);
+/* 0; WEFT_E_BUSY: nobody takes it now; WEFT_E_IO. `self` is a car_bus_t. */
+int car_bus_push (void *self, const void *data, size_t size);
+/* 0 and a message (weft_bus_clear it) with *ret_alone 1 if it came on this
+ * instance's own topic; WEFT_E_NOT_FOUND: none is waiting. What is no message
+ * of ours is skipped and counted. */
+int car_bus_receive (car_bus_t *self, weft_bus_message_t *ret_message, int *ret_alone);
+/* Messages skipped. */
+uint64_t car_bus_garbage (const car_bus_t *self);
+/* Waits for a message, room to push (if want_push) or one of `fds`, at most
+ * timeout_ms. *ret_ready: bit n for fds[n]. */
+int car_bus_wait (car_bus_t *self, const int *fds, unsigned count, int want_push, int timeout_ms,
+                  uint32_t *ret_ready);
+/* 1 if the controller is on this host: its CLOCK_REALTIME is ours. */
+int car_bus_same_host (const car_bus_t *self);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "claim.h"
+
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+#include <uuid/uuid.h>
+
+#include "../../common/clocks.h"
+#include "../../common/status.h"
+#include "target.h"
+
+#define UUID_PATIENCE_MS 200 /* a rival writes its uuid right after its pid */
+
+int car_claim_await (pid_t pid, int pidfd, const uint8_t *not_start, unsigned timeout_ms,
+                     shm_reader_t **ret_reader)
+{
+  uint64_t until_ns = weft_mono_ns () + timeout_ms * WEFT_NS_PER_MS;
+  int pause_ms = CAR_CLAIM_POLL_MIN_MS;
+  for (;;) {
+    shm_reader_t *reader = NULL;
+    int status = shm_reader_open (pid, &reader);
+    if (status == 0) {
+      const shm_head_t *head = shm_reader_base (reader);
+      if (!not_start || memcmp (head->start, not_start, WEFT_UUID_SIZE) != 0) {
+        *ret_reader = reader;
+        return 0;
+      }
+      shm_reader_destroy (&reader);
+    } else if (status == WEFT_E_VERSION)
+      return status; /* another release of the probe: it will not change */
+    struct pollfd poll_gone = {.fd = pidfd, .events = POLLIN};
+    if (poll (&poll_gone, 1, pause_ms) == 1)
+      return WEFT_E_GONE;
+    if (weft_mono_ns () >= until_ns)
+      return status < 0 && status != WEFT_E_NOT_FOUND ? status : WEFT_E_TIMEOUT;
+    pause_ms = pause_ms * 3 / 2 < CAR_CLAIM_POLL_MAX_MS ? pause_ms * 3 / 2 : CAR_CLAIM_POLL_MAX_MS;
+  }
+}
+
+static int is_sidecar (uint64_t pid)
+{
+  char comm[32];
+  if (pid == 0 || pid > INT32_MAX || car_target_read ((pid_t) pid, "comm", comm, sizeof comm) <= 0)
+    return 0;
+  comm[strcspn (comm, "\n")] = '\0';
+  char state[1024]; /* a zombie works for nobody */
+  if (car_target_read ((pid_t) pid, "stat", state, sizeof state) <= 0)
+    return 0;
+  const char *after = strrchr (state, ')');
+  return strcmp (comm, CAR_CLAIM_PROGRAM) == 0 && after && after[1] == ' ' && after[2] != 'Z' &&
+         after[2] != 'X';
+}
+
+pid_t car_claim_holder (shm_reader_t *reader)
+{
+  uint64_t pid = __atomic_load_n (&shm_control (shm_reader_base (reader))->sidecar_pid, __ATOMIC_ACQUIRE);
+  return is_sidecar (pid) ? (pid_t) pid : 0;
+}
+
+int car_claim_take (shm_reader_t *reader, const uint8_t *prefer, uint8_t ret_instance[WEFT_UUID_SIZE])
+{
+  shm_control_t *control = shm_control (shm_reader_base (reader));
+  uint64_t before = __atomic_load_n (&control->sidecar_pid, __ATOMIC_ACQUIRE);
+  uint64_t mine = (uint64_t) getpid ();
+  if (is_sidecar (before) && before != mine) {
+    for (int waited = 0; uuid_is_null (control->instance) && waited < UUID_PATIENCE_MS; waited++)
+      poll (NULL, 0, 1);
+    memcpy (ret_instance, control->instance, WEFT_UUID_SIZE);
+    return WEFT_E_BUSY;
+  }
+  if (!__atomic_compare_exchange_n (&control->sidecar_pid, &before, mine, 0, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE)) {
+    if (!is_sidecar (before))
+      return WEFT_E_STATE;
+    return car_claim_take (reader, prefer, ret_instance); /* a rival was quicker: it is named above */
+  }
+  uuid_t uuid;
+  memcpy (uuid, control->instance, sizeof uuid);
+  if (uuid_is_null (uuid)) {
+    if (prefer)
+      memcpy (uuid, prefer, sizeof uuid);
+    else
+      uuid_generate_random (uuid);
+    memcpy (control->instance, uuid, sizeof uuid);
+  }
+  memcpy (ret_instance, uuid, sizeof uuid);
+  return 0;
+}
+
+void car_claim_drop (shm_reader_t *reader)
+{
+  uint64_t mine = (uint64_t) getpid ();
+  __atomic_compare_exchange_n (&shm_control (shm_reader_base (reader))->sidecar_pid, &mine, 0, 0,
+                               __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "identify.h"
+
+#include <dirent.h>
+#include <jansson.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../common/ids.h"
+#include "../../common/status.h"
+#include "target.h"
+#include "way_in/check.h"
+
+/*   {"pid":4188,"vm":"jvm","version":"17.0.15","service":"orders","user":"app",
+ *    "listens":":8080","way_in":"attach protocol","joinable":true,"joined":false,
+ *    "instance":null,"why":null,"error":null}
+ *
+ * `why` is "reason; remedy"; `error` the whole line for a person. */
+static void print (FILE *out, const car_target_t *target)
+{
+  car_check_t check;
+  car_check (target, &check);
+  char uuid[37], user[64], room[1024], line[CAR_WHY_MAX + 128];
+  struct passwd entry, *found = NULL;
+  weft_uuid_put (uuid, check.instance);
+  if (getpwuid_r (target->uid, &entry, room, sizeof room, &found) == 0 && found)
+    snprintf (user, sizeof user, "%s", found->pw_name);
+  else
+    snprintf (user, sizeof user, "%u", (unsigned) target->uid);
+  car_check_line (target, check.why, line, sizeof line);
+  int refused = check.way == CAR_WAY_NONE;
+  json_t *object =
+      json_pack ("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:s?, s:s?, s:s?}", "pid", (int) target->pid,
+                 "vm", target->vm, "version", target->version, "service", target->service, "user", user,
+                 "listens", target->listens, "way_in", refused ? "no" : check.name, "joinable", !refused,
+                 "joined", check.way == CAR_WAY_JOINED, "instance", check.way == CAR_WAY_JOINED ? uuid : NULL,
+                 "why", refused ? check.why : NULL, "error", refused ? line : NULL);
+  if (!object)
+    return;
+  json_dumpf (object, out, JSON_COMPACT);
+  fputc ('\n', out);
+  json_decref (object);
+}
+
+int car_identify (FILE *out, pid_t pid, const char *service)
+{
+  car_target_t target;
+  int status = car_target_identify (pid, service, &target);
+  if (status == 0)
+    print (out, &target);
+  return status;
+}
+
+void car_identify_all (FILE *out)
+{
+  DIR *dir = opendir ("/proc");
+  struct dirent *entry;
+  while (dir && (entry = readdir (dir))) {
+    char *end;
+    long pid = strtol (entry->d_name, &end, 10);
+    car_target_t target;
+    if (*end || pid <= 0 || pid == getpid () || car_target_identify ((pid_t) pid, NULL, &target) < 0)
+      continue;
+    if (target.vm[0] && !target.zombie)
+      print (out, &target);
+  }
+  if (dir)
+    closedir (dir);
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "target.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../common/status.h"
+#include "service_name.h"
+
+#define LISTENERS_MAX    256 /* listening sockets of one network namespace that are compared */
+#define PORTS_MAX        8   /* printed */
+#define RELEASE_UP_MAX   5   /* directories between libjvm.so and the `release` file */
+#define TCP_STATE_LISTEN 0x0a
+
+ssize_t car_target_read (pid_t pid, const char *file, char *out, size_t size)
+{
+  char path[64];
+  snprintf (path, sizeof path, "/proc/%d/%s", (int) pid, file);
+  int fd = open (path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return WEFT_E_IO;
+  size_t at = 0;
+  ssize_t got = 0;
+  while (at < size - 1) {
+    got = read (fd, out + at, size - 1 - at);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      break;
+    at += (size_t) got;
+  }
+  close (fd);
+  if (got < 0)
+    return WEFT_E_IO;
+  out[at] = '\0';
+  return (ssize_t) at;
+}
+
+uint64_t car_target_image (pid_t pid)
+{
+  /* The auxiliary vector holds AT_RANDOM, AT_BASE and AT_ENTRY: addresses that
+   * the kernel draws anew for every program image. */
+  char text[4096];
+  ssize_t size = car_target_read (pid, "auxv", text, sizeof text);
+  if (size <= 0)
+    return 0;
+  uint64_t hash = 0xcbf29ce484222325ull;
+  for (ssize_t i = 0; i < size; i++)
+    hash = (hash ^ (uint8_t) text[i]) * 0x100000001b3ull;
+  return hash ? hash : 1;
+}
+
+const char *car_target_vm_name (const char *vm)
+{
+  static const char *const names[][2] = {
+      {"jvm", "HotSpot"}, {"cpython", "CPython"}, {"node", "Node.js"}, {"ruby", "Ruby"}, {"php", "PHP"}};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    if (strcmp (vm, names[i][0]) == 0)
+      return names[i][1];
+  return "process";
+}
+
+static const char *line_of (const char *text, const char *key)
+{
+  size_t size = strlen (key);
+  for (const char *at = text; at; at = strchr (at, '\n') ? strchr (at, '\n') + 1 : NULL)
+    if (strncmp (at, key, size) == 0)
+      return at + size;
+  return NULL;
+}
+
+/* From /proc/PID/status. WEFT_E_NOT_FOUND when there is no such process. */
+static int read_status (car_target_t *target)
+{
+  char text[8192];
+  if (car_target_read (target->pid, "status", text, sizeof text) <= 0)
+    return WEFT_E_NOT_FOUND;
+  const char *at = line_of (text, "Tgid:");
+  if (!at || strtol (at, NULL, 10) != target->pid)
+    return WEFT_E_NOT_FOUND;
+  target->nspid = target->pid;
+  if ((at = line_of (text, "NStgid:"))) { /* outermost first; the last is its own */
+    char *end;
+    for (long value = strtol (at, &end, 10); end != at && *at != '\n'; value = strtol (at, &end, 10)) {
+      target->nspid = (pid_t) value;
+      at = end;
+      if (*at == '\n')
+        break;
+    }
+  }
+  if ((at = line_of (text, "Uid:")))
+    sscanf (at, "%*u %u", &target->uid);
+  if ((at = line_of (text, "Gid:")))
+    sscanf (at, "%*u %u", &target->gid);
+  if ((at = line_of (text, "SigCgt:")))
+    target->signals_caught = strtoull (at, NULL, 16);
+  if ((at = line_of (text, "State:")))
+    target->zombie = at[strspn (at, "\t ")] == 'Z' || at[strspn (at, "\t ")] == 'X';
+  if ((at = line_of (text, "Name:"))) {
+    at += strspn (at, "\t ");
+    size_t size = strcspn (at, "\n");
+    size = size < sizeof target->comm ? size : sizeof target->comm - 1;
+    for (size_t i = 0; i < size; i++)
+      target->comm[i] = at[i] >= 0x20 && at[i] < 0x7f ? at[i] : '?';
+    target->comm[size] = '\0';
+  }
+  return 0;
+}
+
+static void set_runtime (car_target_t *target, const char *vm, const char *path, const char *version)
+{
+  if (target->vm[0])
+    return;
+  snprintf (target->vm, sizeof target->vm, "%s", vm);
+  snprintf (target->library, sizeof target->library, "%s", path);
+  size_t size = strspn (version, "0123456789.");
+  if (size >= sizeof target->version)
+    size = sizeof target->version - 1;
+  while (size > 0 && version[size - 1] == '.') /* of "3.11.so" */
+    size--;
+  memcpy (target->version, version, size);
+  target->version[size] = '\0';
+}
+
+/* A mapped file or the executable may give the runtime away. */
+static void look_at_path (car_target_t *target, const char *path)
+{
+  const char *slash = strrchr (path, '/');
+  const char *base = slash ? slash + 1 : path;
+  if (strcmp (base, "libjvm.so") == 0)
+    set_runtime (target, "jvm", path, "");
+  else if (strncmp (base, "libpython3", 10) == 0)
+    set_runtime (target, "cpython", path, base + 9);
+  else if (strncmp (base, "libruby", 7) == 0)
+    set_runtime (target, "ruby", path, base + 7 + strcspn (base + 7, "0123456789"));
+  else if (strncmp (base, "ld-musl", 7) == 0)
+    target->musl = 1;
+}
+
+static void look_at_executable (car_target_t *target)
+{
+  const char *slash = strrchr (target->exe, '/');
+  const char *base = slash ? slash + 1 : target->exe;
+  if (strncmp (base, "python3", 7) == 0)
+    set_runtime (target, "cpython", "", base + 6);
+  else if (strcmp (base, "node") == 0 || strcmp (base, "nodejs") == 0)
+    set_runtime (target, "node", "", "");
+  else if (strncmp (base, "php", 3) == 0)
+    set_runtime (target, "php", "", base + strcspn (base, "0123456789"));
+}
+
+static void read_maps (car_target_t *target)
+{
+  char path[64];
+  snprintf (path, sizeof path, "/proc/%d/maps", (int) target->pid);
+  FILE *file = fopen (path, "re");
+  if (!file)
+    return;
+  char *line = NULL;
+  size_t room = 0;
+  ssize_t size;
+  while ((size = getline (&line, &room, file)) > 0) {
+    target->readable = 1;
+    if (line[size - 1] == '\n')
+      line[size - 1] = '\0';
+    char *name = strchr (line, '/');
+    char *deleted = name ? strstr (name, " (deleted)") : NULL;
+    if (deleted)
+      *deleted = '\0';
+    if (name && strlen (name) < CAR_PATH_MAX)
+      look_at_path (target, name);
+  }
+  free (line);
+  fclose (file);
+}
+
+static void read_executable (car_target_t *target)
+{
+  char path[64];
+  snprintf (path, sizeof path, "/proc/%d/exe", (int) target->pid);
+  ssize_t size = readlink (path, target->exe, sizeof target->exe - 1);
+  target->exe[size > 0 ? size : 0] = '\0';
+  unsigned char ident[EI_NIDENT];
+  int fd = open (path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return;
+  if (read (fd, ident, sizeof ident) == (ssize_t) sizeof ident && memcmp (ident, ELFMAG, SELFMAG) == 0)
+    target->bits32 = ident[EI_CLASS] == ELFCLASS32;
+  close (fd);
+}
+
+/* JAVA_VERSION="17.0.15" in the `release` file of the JDK that libjvm is from. */
+static void read_jvm_version (car_target_t *target)
+{
+  char path[CAR_PATH_MAX + 64];
+  int prefix = snprintf (path, sizeof path, "/proc/%d/root", (int) target->pid);
+  snprintf (path + prefix, sizeof path - (size_t) prefix, "%s", target->library);
+  for (int up = 0; up < RELEASE_UP_MAX; up++) {
+    char *slash = strrchr (path + prefix, '/');
+    if (!slash)
+      return;
+    *slash = '\0';
+    char file[CAR_PATH_MAX + 80], text[4096];
+    snprintf (file, sizeof file, "%s/release", path);
+    int fd = open (file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+      continue;
+    ssize_t size = read (fd, text, sizeof text - 1);
+    close (fd);
+    text[size > 0 ? size : 0] = '\0';
+    const char *at = line_of (text, "JAVA_VERSION=\"");
+    if (!at)
+      return;
+    size_t length = strspn (at, "0123456789._");
+    if (length < sizeof target->version) {
+      memcpy (target->version, at, length);
+      target->version[length] = '\0';
+    }
+    return;
+  }
+}
+
+typedef struct {
+  unsigned long inode;
+  unsigned port;
+} listener_t;
+
+static size_t read_listeners (pid_t pid, const char *file, listener_t *out, size_t count)
+{
+  char path[64];
+  snprintf (path, sizeof path, "/proc/%d/net/%s", (int) pid, file);
+  FILE *in = fopen (path, "re");
+  if (!in)
+    return count;
+  char line[512];
+  while (count < LISTENERS_MAX && fgets (line, sizeof line, in)) {
+    unsigned port, state;
+    unsigned long inode;
+    if (sscanf (line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*u %*u %lu", &port, &state,
+                &inode) == 3 &&
+        state == TCP_STATE_LISTEN)
+      out[count++] = (listener_t){inode, port};
+  }
+  fclose (in);
+  return count;
+}
+
+static int compare_ports (const void *a, const void *b)
+{
+  unsigned left = *(const unsigned *) a, right = *(const unsigned *) b;
+  return left < right ? -1 : left > right;
+}
+
+/* Ports of `listener` whose socket is among the descriptors of the process. */
+static size_t match_descriptors (pid_t pid, const listener_t *listener, size_t count,
+                                 unsigned ports[PORTS_MAX])
+{
+  char path[64], link[64];
+  snprintf (path, sizeof path, "/proc/%d/fd", (int) pid);
+  DIR *dir = opendir (path);
+  if (!dir)
+    return 0;
+  size_t found = 0;
+  struct dirent *entry;
+  while (found < PORTS_MAX && (entry = readdir (dir))) {
+    ssize_t size = readlinkat (dirfd (dir), entry->d_name, link, sizeof link - 1);
+    if (size <= 8 || memcmp (link, "socket:[", 8) != 0)
+      continue;
+    link[size] = '\0';
+    unsigned long inode = strtoul (link + 8, NULL, 10);
+    for (size_t i = 0; i < count && found < PORTS_MAX; i++)
+      if (listener[i].inode == inode)
+        ports[found++] = listener[i].port;
+  }
+  closedir (dir);
+  return found;
+}
+
+void car_target_listens (pid_t pid, char out[64])
+{
+  listener_t listener[LISTENERS_MAX];
+  unsigned ports[PORTS_MAX];
+  size_t count = read_listeners (pid, "tcp", listener, 0);
+  count = read_listeners (pid, "tcp6", listener, count);
+  size_t found = match_descriptors (pid, listener, count, ports);
+  qsort (ports, found, sizeof ports[0], compare_ports);
+  size_t at = 0;
+  out[0] = '\0';
+  for (size_t i = 0; i < found && at < 64; i++)
+    if (i == 0 || ports[i] != ports[i - 1])
+      at += (size_t) snprintf (out + at, 64 - at, "%s:%u", at ? " " : "", ports[i]);
+}
+
+static int other_mounts (pid_t pid)
+{
+  char path[64];
+  struct stat theirs, ours;
+  snprintf (path, sizeof path, "/proc/%d/ns/mnt", (int) pid);
+  if (stat (path, &theirs) < 0 || stat ("/proc/self/ns/mnt", &ours) < 0)
+    return 0;
+  return theirs.st_ino != ours.st_ino;
+}
+
+int car_target_identify (pid_t pid, const char *service, car_target_t *ret_target)
+{
+  car_target_t target = {.pid = pid};
+  int status = pid > 0 ? read_status (&target) : WEFT_E_NOT_FOUND;
+  if (status < 0)
+    return status;
+  read_executable (&target);
+  read_maps (&target);
+  look_at_executable (&target);
+  if (strcmp (target.vm, "jvm") == 0)
+    read_jvm_version (&target);
+  target.other_mounts = other_mounts (pid);
+  car_target_listens (pid, target.listens);
+  car_service_name (&target, service);
+  *ret_target = target;
+  return 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* target: what a process is, found out without touching it: only /proc is
+ * read. Everything in here was written by somebody else and may lie; it is
+ * cut, cleaned of control characters and checked again by the way in. */
+#ifndef CAR_TARGET_H
+#define CAR_TARGET_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "../../common/limits.h"
+
+#define CAR_PATH_MAX 512 /* longer paths of a target are treated as unknown */
+
+typedef struct {
+  pid_t pid;
+  pid_t nspid; /* inside its own pid namespace */
+  uid_t uid;   /* effective */
+  gid_t gid;
+  uint64_t signals_caught; /* bit n-1: has a handler for signal n */
+  int zombie, readable;    /* readable: its maps could be read */
+  int bits32, musl;
+  int other_mounts; /* lives in another mount namespace */
+  char comm[16];
+  char exe[CAR_PATH_MAX];
+  char library[CAR_PATH_MAX]; /* of the runtime, as the target sees it; "" if it is the executable */
+  char vm[16];                /* jvm, cpython, node, ruby, php; "": none of them */
+  char version[WEFT_VM_VERSION_MAX];
+  char service[WEFT_SERVICE_MAX];
+  char listens[64]; /* ":8080 :8081" */
+} car_target_t;
+
+/* service: name given by the user or NULL. 0; WEFT_E_NOT_FOUND: no such
+ * process (a thread's id is none). What cannot be read is left empty. */
+int car_target_identify (pid_t pid, const char *service, car_target_t *ret_target);
+/* Only the ports that it listens on now: ":8080 :8081". */
+void car_target_listens (pid_t pid, char out[64]);
+/* "HotSpot" for "jvm"; "process" for "". Never NULL. */
+const char *car_target_vm_name (const char *vm);
+/* Changes at every exec of the process; 0: cannot be read. */
+uint64_t car_target_image (pid_t pid);
+/* Reads a small /proc file whole: at most size - 1 bytes, terminated. Number of
+ * bytes, or WEFT_E_IO. */
+ssize_t car_target_read (pid_t pid, const char *file, char *out, size_t size);
+
+#endif
