@@ -11,7 +11,12 @@
 #include "../../common/wire.h"
 #include "names.h"
 
-typedef enum { CTL_INSTANCE_PRESENT, CTL_INSTANCE_SILENT, CTL_INSTANCE_LEFT } ctl_presence_t;
+typedef enum {
+  CTL_INSTANCE_PRESENT,
+  CTL_INSTANCE_SILENT,
+  CTL_INSTANCE_LEFT,
+  CTL_INSTANCE_COUNT
+} ctl_presence_t;
 
 typedef struct {
   uint8_t uuid[WEFT_UUID_SIZE];
