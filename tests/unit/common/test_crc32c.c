@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h must follow these */
+#include <cmocka.h>
+
+#include "../../../common/crc32c.h"
+
+/* RFC 3720, B.4, and the customary check value. */
+static void vectors (void **state)
+{
+  uint8_t bytes[32];
+  assert_int_equal (weft_crc32c (0, "123456789", 9), 0xe3069283u);
+  assert_int_equal (weft_crc32c_portable (0, "123456789", 9), 0xe3069283u);
+  assert_int_equal (weft_crc32c (0, "", 0), 0);
+  memset (bytes, 0, sizeof (bytes));
+  assert_int_equal (weft_crc32c (0, bytes, 32), 0x8a9136aau);
+  memset (bytes, 0xff, sizeof (bytes));
+  assert_int_equal (weft_crc32c (0, bytes, 32), 0x62a8ab43u);
+  for (unsigned i = 0; i < 32; i++)
+    bytes[i] = (uint8_t) i;
+  assert_int_equal (weft_crc32c_portable (0, bytes, 32), 0x46dd794eu);
+}
+
+static void both_agree_and_continue (void **state)
+{
+  uint8_t bytes[1000];
+  for (unsigned i = 0; i < sizeof (bytes); i++)
+    bytes[i] = (uint8_t) (i * 7 + (i >> 3));
+  for (size_t cut = 0; cut <= 40; cut++) {
+    uint32_t whole = weft_crc32c_portable (0, bytes + cut, sizeof (bytes) - cut);
+    assert_int_equal (weft_crc32c (0, bytes + cut, sizeof (bytes) - cut), whole);
+    uint32_t first = weft_crc32c (0, bytes, cut);
+    assert_int_equal (weft_crc32c (first, bytes + cut, sizeof (bytes) - cut),
+                      weft_crc32c (0, bytes, sizeof (bytes)));
+  }
+}
+
+int main (void)
+{
+  const struct CMUnitTest tests[] = {cmocka_unit_test (vectors), cmocka_unit_test (both_agree_and_continue)};
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
