@@ -15,7 +15,7 @@
 
 /* WEFT_ACTION_* in force. 0: every hook is one load, one branch, the call.
  * Relaxed loads suffice: nothing is published through it. */
-extern uint32_t probe_actions;
+extern uint32_t probe_actions __attribute__ ((visibility ("hidden")));
 
 /* One configuration. Two buffers exist; the parked thread fills the one not in
  * use, then swaps the pointer (release). A reader that holds the old one for
@@ -27,11 +27,11 @@ typedef struct {
   shm_rule_t rules[SHM_RULES_MAX];
   uint64_t roots_taken[SHM_RULES_MAX]; /* atomic; carried over for the same instruction */
 } probe_config_t;
-extern probe_config_t *probe_config;
+extern probe_config_t *probe_config __attribute__ ((visibility ("hidden")));
 
 /* Base of the shared memory; never NULL once a hook can be active: before the
  * first and after the last instruction it is private memory nobody reads. */
-extern void *probe_shm;
+extern void *probe_shm __attribute__ ((visibility ("hidden")));
 
 static inline uint32_t probe_active (void)
 {

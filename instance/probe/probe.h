@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* probe: its life inside the VM.
+ *
+ *            start                       LEAVE
+ *   DORMANT ───────▶ STARTING ─▶ RUNNING ─────▶ LEAVING ─▶ DORMANT
+ *                        └── a forked child of any of these: CHILD, for good
+ *
+ *  P1  dormant means nothing of ours runs, is open, mapped or written in a slot
+ *      (but the code, and private memory that a late hook may scribble on)
+ *  P2  idle (no action, or the lease is over): one thread parked without timeout
+ *  P3  probe_actions is 0 before anything that a hook uses goes away
+ *  P4  LEFT is the last word written to the shared memory
+ *  P5  a forked child never writes into the memory of its parent */
+#ifndef PROBE_PROBE_H
+#define PROBE_PROBE_H
+
+/* Begins a life. 0 also when one is going on; otherwise nothing is left behind.
+ * Not from a hook. */
+int probe_start (void);
+
+#endif
