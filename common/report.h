@@ -57,7 +57,8 @@ typedef enum {
   XX (9, INSIDE, "came without context from a VM under weft")                                                \
   XX (10, CAPPED, "over --max or --sample")                                                                  \
   XX (11, PIPELINE, "too many requests in flight on one connection")                                         \
-  XX (12, UNMATCHED, "belongs to a request that no instruction asked for")
+  XX (12, UNMATCHED, "belongs to a request that no instruction asked for")                                   \
+  XX (13, CONTEXT, "carries a context of its own that is not valid, or several")
 typedef enum {
 #define XX(number, name, text) WEFT_REASON_##name = number,
   WEFT_REASON_MAP (XX)
