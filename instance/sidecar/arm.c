@@ -91,10 +91,11 @@ int car_arm_take_heartbeat (car_arm_t *self, const weft_bus_message_t *heartbeat
                             uint64_t real_ns, uint64_t mono_ns)
 {
   if (memcmp (self->controller, heartbeat->controller, WEFT_UUID_SIZE) != 0) {
-    if (self->heard || self->has_state) { /* another one took over: its instructions are not ours */
-      self->has_state = 0;
-      self->offset_min = INT64_MAX;
-    }
+    /* Another one took over: nothing that was known is valid. */
+    self->has_state = 0;
+    self->epoch = 0;
+    self->hello_ns = 0;
+    self->offset_min = INT64_MAX;
     memcpy (self->controller, heartbeat->controller, WEFT_UUID_SIZE);
     self->heard = 0;
   }

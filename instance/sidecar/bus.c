@@ -9,10 +9,13 @@
 
 #include "../../common/status.h"
 
+#define TOPICS_MAX 4 /* all, instance/<uuid>, service/<name> and the one that follows it */
+
 struct car_bus_t {
   void *context, *instructions, *reports;
   int same_host;
   uint64_t garbage;
+  char topic[TOPICS_MAX][WEFT_TOPIC_MAX]; /* subscribed; "" is a free place */
 };
 
 static int set_option (void *socket, int option, int value)
@@ -92,13 +95,35 @@ void car_bus_destroy (car_bus_t **self_p)
   *self_p = NULL;
 }
 
+/* The place of a topic of `size` bytes, or NULL. "" finds a free one. */
+static char *find_topic (car_bus_t *self, const char *topic, size_t size)
+{
+  for (unsigned i = 0; i < TOPICS_MAX; i++)
+    if (strlen (self->topic[i]) == size && memcmp (self->topic[i], topic, size) == 0)
+      return self->topic[i];
+  return NULL;
+}
+
 int car_bus_subscribe (car_bus_t *self, const char *topic)
 {
-  return zmq_setsockopt (self->instructions, ZMQ_SUBSCRIBE, topic, strlen (topic)) == 0 ? 0 : WEFT_E_IO;
+  size_t size = strlen (topic);
+  char *place = find_topic (self, "", 0);
+  if (size == 0 || size >= WEFT_TOPIC_MAX)
+    return WEFT_E_RANGE;
+  if (!place)
+    return WEFT_E_FULL;
+  if (zmq_setsockopt (self->instructions, ZMQ_SUBSCRIBE, topic, size) != 0)
+    return WEFT_E_IO;
+  memcpy (place, topic, size + 1);
+  return 0;
 }
 
 int car_bus_unsubscribe (car_bus_t *self, const char *topic)
 {
+  char *place = find_topic (self, topic, strlen (topic));
+  if (!place || !topic[0])
+    return WEFT_E_NOT_FOUND;
+  place[0] = '\0';
   return zmq_setsockopt (self->instructions, ZMQ_UNSUBSCRIBE, topic, strlen (topic)) == 0 ? 0 : WEFT_E_IO;
 }
 
@@ -113,46 +138,36 @@ int car_bus_push (void *self_v, const void *data, size_t size)
   }
 }
 
-static int more_follows (zmq_msg_t *frame)
-{
-  return zmq_msg_more (frame) != 0;
-}
-
-/* One multipart message: [topic][map], nothing else. 0, WEFT_E_NOT_FOUND, or
- * WEFT_E_MALFORMED for one that was skipped. */
+/* One multipart message: [topic][map], nothing else. 0; WEFT_E_NOT_FOUND: none
+ * is waiting; WEFT_E_MALFORMED: skipped. ZeroMQ delivers multipart messages
+ * whole and filters by prefix: the topic is compared here. */
 static int receive_one (car_bus_t *self, weft_bus_message_t *ret_message, int *ret_alone)
 {
   static const char own[] = "instance/";
-  zmq_msg_t frame;
-  int status = 0, alone = 0, part = 0, more;
-  weft_bus_message_t message;
-  do {
+  int status = 0, alone = 0, more = 1;
+  for (int part = 0; more; part++) {
+    zmq_msg_t frame;
     zmq_msg_init (&frame);
     if (zmq_msg_recv (&frame, self->instructions, ZMQ_DONTWAIT) < 0) {
+      int nothing = part == 0 && zmq_errno () != EINTR;
       zmq_msg_close (&frame);
-      if (zmq_errno () == EINTR && part == 0)
-        return WEFT_E_MALFORMED;
-      status = part == 0 ? WEFT_E_NOT_FOUND : WEFT_E_MALFORMED;
-      break;
+      return nothing ? WEFT_E_NOT_FOUND : WEFT_E_MALFORMED;
     }
-    more = more_follows (&frame);
     const char *data = zmq_msg_data (&frame);
     size_t size = zmq_msg_size (&frame);
-    if (part == 0)
-      alone = size > sizeof own - 1 && memcmp (data, own, sizeof own - 1) == 0;
-    else if (part == 1 && !more)
-      status = weft_bus_unpack (data, size, &message);
-    if (part == 0 ? !more : part > 1)
+    more = zmq_msg_more (&frame);
+    if (part != (more ? 0 : 1) || (part == 0 && (size == 0 || !find_topic (self, data, size))))
       status = WEFT_E_MALFORMED;
-    part++;
+    else if (part == 0)
+      alone = size > sizeof own - 1 && memcmp (data, own, sizeof own - 1) == 0;
+    else if (status == 0)
+      status = weft_bus_unpack (data, size, ret_message);
     zmq_msg_close (&frame);
-  } while (more);
-  if (status == 0 && part == 2) {
-    *ret_message = message;
-    *ret_alone = alone;
-    return 0;
   }
-  return status == WEFT_E_NOT_FOUND ? status : WEFT_E_MALFORMED;
+  if (status < 0)
+    return WEFT_E_MALFORMED;
+  *ret_alone = alone;
+  return 0;
 }
 
 int car_bus_receive (car_bus_t *self, weft_bus_message_t *ret_message, int *ret_alone)

@@ -387,6 +387,15 @@ static void step_leaving (session_t *self, uint64_t now)
     begin_closing (self, left ? "detach" : "lost", now);
 }
 
+/* The BYE follows the acknowledgement of the last batch: nothing comes after it. */
+static void step_closing (session_t *self, uint64_t now)
+{
+  if (car_drain_waiting (self->drain) == 0 || now >= self->phase_until_ns)
+    say_bye (self);
+  if (!self->bye_due || now >= self->phase_until_ns)
+    self->phase = DONE;
+}
+
 static void step (session_t *self, uint64_t now)
 {
   self->blocked = 0;
@@ -395,17 +404,13 @@ static void step (session_t *self, uint64_t now)
   else if (self->phase == LEAVING)
     step_leaving (self, now);
   self->drain_ms = car_drain_collect (self->drain, self->options->pid);
-  if (car_drain_push (self->drain, car_bus_push, self->bus, now) < 0) {
+  int out = car_drain_push (self->drain, car_bus_push, self->bus, now) == 0;
+  if (!out)
     self->blocked = 1;
-    if (self->phase != CLOSING || now < self->phase_until_ns)
-      return;
-  } else if (self->phase != CLOSING)
-    say_ack (self, now);
-  if (self->phase != CLOSING)
-    return;
-  say_bye (self);
-  if ((!self->bye_due && car_drain_waiting (self->drain) == 0) || now >= self->phase_until_ns)
-    self->phase = DONE;
+  if (self->phase == CLOSING)
+    step_closing (self, now);
+  else if (out)
+    say_ack (self, now); /* S1 */
 }
 
 static int min_ms (int ms, uint64_t now, uint64_t until_ns)
