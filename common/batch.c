@@ -383,12 +383,14 @@ int weft_batch_reader_begin (weft_batch_reader_t *self, const void *frame, size_
  * must not leave it. An error of unknown kind stays an error. */
 static void check_numbers (weft_report_t *report, uint32_t *skipped)
 {
-  enum { ERRORS = WEFT_ERROR_CLOSED, REASONS = WEFT_REASON_UNMATCHED };
-  if (__builtin_expect (report->error > ERRORS, 0)) {
+#define XX(number, name, text) +1
+  enum { ERRORS = 0 WEFT_ERROR_MAP (XX), REASONS = 0 WEFT_REASON_MAP (XX) };
+#undef XX
+  if (__builtin_expect (report->error >= ERRORS, 0)) {
     report->error = WEFT_ERROR_CLOSED;
     (*skipped)++;
   }
-  if (__builtin_expect (report->reason > REASONS, 0)) {
+  if (__builtin_expect (report->reason >= REASONS, 0)) {
     report->reason = WEFT_REASON_NONE;
     (*skipped)++;
   }
