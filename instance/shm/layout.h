@@ -74,8 +74,9 @@ typedef struct {
 } shm_rule_t;
 
 typedef struct {
-  /* Futex. The sidecar raises it by one and wakes it after it changed anything
-   * below; the probe's parked thread waits on it. */
+  /* Futex, atomic. The sidecar raises it by one and wakes it after it changed
+   * anything below; the probe's parked thread waits on it. The one word with two
+   * writers: other threads of the probe raise it too when they have work for it. */
   uint32_t doorbell;
   uint32_t command; /* shm_command_t */
   /* Even: stable. The sidecar makes it odd, writes `actions`…`rules`, makes it even. */

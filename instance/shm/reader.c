@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reader: the sidecar's side. What the probe wrote is copied out before it is
+ * looked at: it may be rewritten under us at any moment.
+ *
+ *  S1  only the sidecar writes control page, tails and spool
+ *  S2  nothing is indexed with a value that was not checked after it was copied
+ *  S3  a tail never passes the head that was read for it, and always moves on:
+ *      a ring cannot make the reader loop */
+#include "reader.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "../../common/clocks.h"
+#include "../../common/crc32c.h"
+#include "../../common/status.h"
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define LINK  "/memfd:" SHM_MEMFD_NAME " (deleted)"
+
+struct shm_reader_t {
+  void *base;
+  int mapped; /* ours to unmap */
+  unsigned ring;
+  uint64_t corrupt, broken;
+  uint64_t tail[SHM_RINGS]; /* ours (S1): the word in the memory is for the probe to read */
+  uint32_t config_seq;
+  union {
+    shm_event_t event;
+    uint8_t bytes[SHM_EVENT_MAX];
+  } copy;
+};
+
+/* ---- finding and mapping ---------------------------------------------------- */
+/* "Uid:\t<real>\t<effective>\t<saved>\t<fs>": 1 if `uid` is one of them. */
+static int has_uid (pid_t pid, uid_t uid)
+{
+  char path[64], line[256];
+  snprintf (path, sizeof path, "/proc/%d/status", (int) pid);
+  FILE *file = fopen (path, "re");
+  int found = 0;
+  while (file && !found && fgets (line, sizeof line, file)) {
+    unsigned u[4];
+    if (sscanf (line, "Uid: %u %u %u %u", &u[0], &u[1], &u[2], &u[3]) == 4)
+      for (int i = 0; i < 4; i++)
+        found |= u[i] == uid;
+  }
+  if (file)
+    fclose (file);
+  return found;
+}
+
+/* The last number of the line that begins with `name` in a status file: the id
+ * in the innermost namespace, as the process itself sees it. 0: not there. */
+static uint32_t inner_id (const char *path, const char *name)
+{
+  char line[256];
+  uint32_t inner = 0;
+  FILE *file = fopen (path, "re");
+  while (file && !inner && fgets (line, sizeof line, file))
+    if (strncmp (line, name, strlen (name)) == 0) {
+      const char *last = strrchr (line, '\t');
+      inner = last ? (uint32_t) strtoul (last + 1, NULL, 10) : 0;
+    }
+  if (file)
+    fclose (file);
+  return inner;
+}
+
+static uint32_t inner_pid (pid_t pid)
+{
+  char path[64];
+  snprintf (path, sizeof path, "/proc/%d/status", (int) pid);
+  return inner_id (path, "NStgid:");
+}
+
+static int check_file (int fd, pid_t pid)
+{
+  struct stat st;
+  int seals = fcntl (fd, F_GET_SEALS);
+  if (seals < 0 || fstat (fd, &st) != 0 || (seals & SEALS) != SEALS || st.st_size != (off_t) SHM_SIZE)
+    return WEFT_E_MALFORMED;
+  return has_uid (pid, st.st_uid) ? 0 : WEFT_E_DENIED;
+}
+
+static int check_head (const shm_head_t *shared, pid_t pid)
+{
+  shm_head_t head;
+  if (__atomic_load_n (&shared->magic, __ATOMIC_ACQUIRE) != SHM_MAGIC)
+    return WEFT_E_NOT_FOUND; /* being made */
+  memcpy (&head, shared, sizeof head);
+  if (head.version > SHM_VERSION)
+    return WEFT_E_VERSION;
+  if (head.version != SHM_VERSION || head.struct_size < sizeof head || head.total_size != SHM_SIZE)
+    return WEFT_E_MALFORMED;
+  /* A child that the fork handlers did not reach still holds its parent's. */
+  return head.pid == inner_pid (pid) ? 0 : WEFT_E_NOT_FOUND;
+}
+
+static int map_fd (int fd, pid_t pid, void **ret_base)
+{
+  int status = check_file (fd, pid);
+  if (status != 0)
+    return status;
+  void *base = mmap (NULL, SHM_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (base == MAP_FAILED)
+    return WEFT_E_IO;
+  status = check_head (base, pid);
+  if (status != 0)
+    munmap (base, SHM_SIZE);
+  else
+    *ret_base = base;
+  return status;
+}
+
+/* One entry of /proc/PID/fd. NOT_FOUND: no memory of a probe. */
+static int try_fd (pid_t pid, const char *number, void **ret_base)
+{
+  char path[NAME_MAX + 64], link[sizeof LINK + 1];
+  snprintf (path, sizeof path, "/proc/%d/fd/%s", (int) pid, number);
+  ssize_t n = readlink (path, link, sizeof link);
+  if (n != (ssize_t) sizeof LINK - 1 || memcmp (link, LINK, sizeof LINK - 1) != 0)
+    return WEFT_E_NOT_FOUND;
+  int fd = open (path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0)
+    return errno == ENOENT ? WEFT_E_NOT_FOUND : errno == EACCES || errno == EPERM ? WEFT_E_DENIED : WEFT_E_IO;
+  int status = map_fd (fd, pid, ret_base);
+  close (fd);
+  return status;
+}
+
+/* What does not pass is the answer only if nothing passes. */
+static int find (pid_t pid, void **ret_base)
+{
+  char path[64];
+  snprintf (path, sizeof path, "/proc/%d/fd", (int) pid);
+  DIR *directory = opendir (path);
+  if (!directory)
+    return errno == EACCES || errno == EPERM ? WEFT_E_DENIED : errno == ENOENT ? WEFT_E_GONE : WEFT_E_IO;
+  int status = WEFT_E_NOT_FOUND;
+  struct dirent *entry;
+  while (status != 0 && (entry = readdir (directory))) {
+    int one = entry->d_name[0] == '.' ? WEFT_E_NOT_FOUND : try_fd (pid, entry->d_name, ret_base);
+    if (one != WEFT_E_NOT_FOUND)
+      status = one;
+  }
+  closedir (directory);
+  return status;
+}
+
+static void take_over (shm_reader_t *self)
+{
+  for (unsigned n = 0; n < SHM_RINGS; n++)
+    self->tail[n] = __atomic_load_n (&shm_ring (self->base, n)->tail, __ATOMIC_RELAXED);
+  self->config_seq = __atomic_load_n (&shm_control (self->base)->config_seq, __ATOMIC_RELAXED);
+}
+
+int shm_reader_over (void *base, shm_reader_t **ret_self)
+{
+  shm_reader_t *self = calloc (1, sizeof *self);
+  if (!self)
+    return WEFT_E_NOMEM;
+  self->base = base;
+  take_over (self);
+  *ret_self = self;
+  return 0;
+}
+
+int shm_reader_open (pid_t pid, shm_reader_t **ret_self)
+{
+  void *base = NULL;
+  int status = find (pid, &base);
+  if (status != 0)
+    return status;
+  shm_reader_t *self;
+  status = shm_reader_over (base, &self);
+  if (status != 0) {
+    munmap (base, SHM_SIZE);
+    return status;
+  }
+  self->mapped = 1;
+  *ret_self = self;
+  return 0;
+}
+
+void shm_reader_destroy (shm_reader_t **self_p)
+{
+  shm_reader_t *self = *self_p;
+  if (!self)
+    return;
+  if (self->mapped)
+    munmap (self->base, SHM_SIZE);
+  free (self);
+  *self_p = NULL;
+}
+
+void *shm_reader_base (shm_reader_t *self)
+{
+  return self->base;
+}
+
+/* ---- events -------------------------------------------------------------------- */
+static void set_tail (shm_reader_t *self, unsigned n, uint64_t tail)
+{
+  self->tail[n] = tail;
+  __atomic_store_n (&shm_ring (self->base, n)->tail, tail, __ATOMIC_RELEASE);
+}
+
+/* A record with a kind: what it says of itself must fit together. */
+static int plausible (const shm_event_t *event)
+{
+  uint32_t whole = (SHM_EVENT_NAME_AT + (uint32_t) event->name_size + 7u) & ~7u;
+  return event->kind >= WEFT_REPORT_CAPTURE && event->kind <= WEFT_REPORT_BARE &&
+         event->name_size <= WEFT_NAME_MAX && whole == event->size;
+}
+
+static void fill_report (const shm_event_t *event, const char *name, weft_report_t *ret_report)
+{
+  memset (ret_report, 0, sizeof *ret_report);
+  ret_report->kind = event->kind;
+  ret_report->error = event->error;
+  ret_report->reason = event->reason;
+  ret_report->status = event->status;
+  ret_report->name_size = event->name_size;
+  ret_report->flags = event->flags;
+  ret_report->instruction = event->instruction;
+  ret_report->tid = event->tid;
+  memcpy (ret_report->task, event->task, sizeof ret_report->task);
+  ret_report->request = event->request;
+  ret_report->subtask = event->subtask;
+  ret_report->start_ns = event->start_ns;
+  ret_report->end_ns = event->end_ns;
+  ret_report->cpu_ns = event->cpu_ns;
+  ret_report->local = event->local;
+  ret_report->peer = event->peer;
+  ret_report->name = name;
+}
+
+/* 1: taken; 0: empty; -1: malformed. */
+static int take (shm_reader_t *self, unsigned n, uint64_t head)
+{
+  const uint8_t *data = shm_ring_data (self->base, n);
+  uint64_t tail = self->tail[n];
+  while (head != tail) {
+    if (head - tail > SHM_RING_SIZE || (head | tail) % 8)
+      return -1;
+    uint32_t at = (uint32_t) tail & (SHM_RING_SIZE - 1);
+    uint32_t room = SHM_RING_SIZE - at;
+    uint64_t left = head - tail;
+    /* The first 8 bytes hold size and kind, of padding and event alike. */
+    memcpy (&self->copy, data + at, 8);
+    uint32_t size = self->copy.event.size;
+    if (size < 8 || size % 8 || size > room || size > left)
+      return -1;
+    if (self->copy.event.kind == 0) {
+      if (size != room)
+        return -1;
+      tail += size;
+      set_tail (self, n, tail);
+      continue;
+    }
+    if (size < SHM_EVENT_NAME_AT || size > SHM_EVENT_MAX)
+      return -1;
+    memcpy (&self->copy, data + at, size);
+    self->copy.event.size = size; /* the one that was checked */
+    if (!plausible (&self->copy.event))
+      return -1;
+    set_tail (self, n, tail + size);
+    return 1;
+  }
+  return 0;
+}
+
+int shm_reader_next (shm_reader_t *self, weft_report_t *ret_report)
+{
+  for (unsigned i = 0; i < SHM_RINGS; i++, self->ring = (self->ring + 1) % SHM_RINGS) {
+    /* Read once: what the probe adds meanwhile is for the next call (S3). */
+    uint64_t head = __atomic_load_n (&shm_ring (self->base, self->ring)->head, __ATOMIC_ACQUIRE);
+    int got = take (self, self->ring, head);
+    if (got > 0) {
+      fill_report (&self->copy.event, (const char *) self->copy.bytes + SHM_EVENT_NAME_AT, ret_report);
+      return 1;
+    }
+    if (got < 0) {
+      self->corrupt++;
+      set_tail (self, self->ring, head);
+    }
+  }
+  return 0;
+}
+
+uint64_t shm_reader_corrupt (const shm_reader_t *self)
+{
+  return self->corrupt;
+}
+
+/* Owners are tids as the VM sees them; in a container these are not ours. 1 also in doubt. */
+static int thread_lives (pid_t pid, uint32_t tid, int same_namespace)
+{
+  char path[NAME_MAX + 64];
+  if (same_namespace) {
+    snprintf (path, sizeof path, "/proc/%d/task/%u", (int) pid, tid);
+    return access (path, F_OK) == 0 || errno != ENOENT;
+  }
+  snprintf (path, sizeof path, "/proc/%d/task", (int) pid);
+  DIR *directory = opendir (path);
+  if (!directory)
+    return errno != ENOENT;
+  int lives = 0;
+  struct dirent *entry;
+  while (!lives && (entry = readdir (directory))) {
+    snprintf (path, sizeof path, "/proc/%d/task/%s/status", (int) pid, entry->d_name);
+    lives = entry->d_name[0] != '.' && inner_id (path, "NSpid:") == tid;
+  }
+  closedir (directory);
+  return lives;
+}
+
+unsigned shm_reader_break_locks (shm_reader_t *self, pid_t pid)
+{
+  unsigned freed = 0;
+  int same_namespace = ((const shm_head_t *) self->base)->pid == (uint32_t) pid;
+  for (unsigned n = 0; n < SHM_RINGS; n++) {
+    uint32_t *word = &shm_ring (self->base, n)->owner;
+    uint32_t owner = __atomic_load_n (word, __ATOMIC_ACQUIRE);
+    if (!owner || thread_lives (pid, owner, same_namespace))
+      continue;
+    /* Only if it is still the same dead one. */
+    if (__atomic_compare_exchange_n (word, &owner, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+      freed++;
+  }
+  self->broken += freed;
+  return freed;
+}
+
+uint64_t shm_reader_broken (const shm_reader_t *self)
+{
+  return self->broken;
+}
+
+void shm_reader_status (shm_reader_t *self, shm_status_t *ret_status)
+{
+  const shm_status_t *shared = shm_status (self->base);
+  shm_status_t copy;
+  memset (&copy, 0, sizeof copy);
+  copy.state = __atomic_load_n (&shared->state, __ATOMIC_ACQUIRE);
+  copy.config_seen = __atomic_load_n (&shared->config_seen, __ATOMIC_ACQUIRE);
+  copy.actions = __atomic_load_n (&shared->actions, __ATOMIC_RELAXED) & 0x0fu;
+  copy.slots_written = __atomic_load_n (&shared->slots_written, __ATOMIC_RELAXED);
+  copy.slots_restored = __atomic_load_n (&shared->slots_restored, __ATOMIC_RELAXED);
+  copy.slots_foreign = __atomic_load_n (&shared->slots_foreign, __ATOMIC_RELAXED);
+  copy.objects = __atomic_load_n (&shared->objects, __ATOMIC_RELAXED);
+  copy.heartbeat_ns = __atomic_load_n (&shared->heartbeat_ns, __ATOMIC_RELAXED);
+  for (int i = 0; i < WEFT_LOSS_COUNT; i++)
+    copy.lost[i] = __atomic_load_n (&shared->lost[i], __ATOMIC_RELAXED);
+  for (int i = 0; i < SHM_COUNTERS; i++)
+    copy.counter[i] = __atomic_load_n (&shared->counter[i], __ATOMIC_RELAXED);
+  if (copy.state > SHM_STATE_LEFT)
+    copy.state = SHM_STATE_NONE;
+  /* A heartbeat from the future says nothing. */
+  if (copy.heartbeat_ns > weft_mono_ns ())
+    copy.heartbeat_ns = 0;
+  *ret_status = copy;
+}
+
+/* ---- control page ----------------------------------------------------------------- */
+static void ring_bell (shm_control_t *control)
+{
+  __atomic_fetch_add (&control->doorbell, 1, __ATOMIC_SEQ_CST);
+  syscall (SYS_futex, &control->doorbell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void shm_configure (shm_reader_t *self, uint32_t actions, uint32_t carrier, uint32_t embed_to,
+                    const shm_rule_t *rules, uint32_t rule_count)
+{
+  shm_control_t *control = shm_control (self->base);
+  uint32_t even = self->config_seq & ~1u;
+  if (rule_count > SHM_RULES_MAX)
+    rule_count = SHM_RULES_MAX;
+  __atomic_store_n (&control->config_seq, even + 1, __ATOMIC_RELAXED);
+  __atomic_thread_fence (__ATOMIC_RELEASE);
+  control->actions = actions;
+  control->carrier = carrier;
+  control->embed_to = embed_to;
+  control->rule_count = rule_count;
+  memset (control->rules, 0, sizeof control->rules);
+  if (rule_count)
+    memcpy (control->rules, rules, rule_count * sizeof *rules);
+  __atomic_store_n (&control->sidecar_pid, (uint64_t) getpid (), __ATOMIC_RELAXED);
+  self->config_seq = even + 2;
+  __atomic_store_n (&control->config_seq, self->config_seq, __ATOMIC_RELEASE);
+  shm_command (self, SHM_COMMAND_CONFIGURE);
+}
+
+void shm_renew_lease (shm_reader_t *self, uint64_t until_mono_ns)
+{
+  shm_control_t *control = shm_control (self->base);
+  uint64_t before = __atomic_exchange_n (&control->lease_until_ns, until_mono_ns, __ATOMIC_SEQ_CST);
+  /* While a lease runs the probe looks by itself when it ends; one that ran out, or is cut short, it must hear of. */
+  if (before <= weft_mono_ns () + WEFT_NS_PER_MS || until_mono_ns < before)
+    ring_bell (control);
+}
+
+void shm_command (shm_reader_t *self, shm_command_t command)
+{
+  shm_control_t *control = shm_control (self->base);
+  __atomic_store_n (&control->command, command, __ATOMIC_RELEASE);
+  ring_bell (control);
+}
+
+uint32_t shm_config_seq (const shm_reader_t *self)
+{
+  return self->config_seq;
+}
+
+/* ---- spool ---------------------------------------------------------------------------
+ * The probe could scribble here; checksum and size are checked at every use. */
+static uint8_t *spool_data (void *base, unsigned slot)
+{
+  return (uint8_t *) shm_spool (base, slot) + sizeof (shm_spool_t);
+}
+
+static uint64_t spool_number (void *base, unsigned slot)
+{
+  return __atomic_load_n (&shm_spool (base, slot)->number, __ATOMIC_ACQUIRE);
+}
+
+void *shm_spool_reserve (shm_reader_t *self, unsigned *ret_slot)
+{
+  for (unsigned slot = 0; slot < SHM_SPOOL_SLOTS; slot++)
+    if (spool_number (self->base, slot) == 0) {
+      *ret_slot = slot;
+      return spool_data (self->base, slot);
+    }
+  return NULL;
+}
+
+void shm_spool_seal (shm_reader_t *self, unsigned slot, uint64_t number, size_t size)
+{
+  if (slot >= SHM_SPOOL_SLOTS || size > WEFT_BATCH_MAX)
+    return;
+  shm_spool_t *head = shm_spool (self->base, slot);
+  head->checksum = weft_crc32c (0, spool_data (self->base, slot), size);
+  head->size = (uint32_t) size;
+  head->pushed_ns = weft_mono_ns ();
+  __atomic_store_n (&head->number, number, __ATOMIC_RELEASE);
+}
+
+unsigned shm_spool_release (shm_reader_t *self, uint64_t number)
+{
+  unsigned freed = 0;
+  for (unsigned slot = 0; slot < SHM_SPOOL_SLOTS; slot++) {
+    uint64_t mine = spool_number (self->base, slot);
+    if (mine == 0 || mine > number)
+      continue;
+    __atomic_store_n (&shm_spool (self->base, slot)->number, 0, __ATOMIC_RELEASE);
+    freed++;
+  }
+  return freed;
+}
+
+/* 1: whole. A torn one is freed. */
+static int spool_whole (shm_reader_t *self, unsigned slot, size_t *ret_size)
+{
+  shm_spool_t *head = shm_spool (self->base, slot);
+  uint32_t size = __atomic_load_n (&head->size, __ATOMIC_RELAXED);
+  if (size && size <= WEFT_BATCH_MAX &&
+      weft_crc32c (0, spool_data (self->base, slot), size) == head->checksum) {
+    *ret_size = size;
+    return 1;
+  }
+  __atomic_store_n (&head->number, 0, __ATOMIC_RELEASE);
+  self->corrupt++;
+  return 0;
+}
+
+const void *shm_spool_next (shm_reader_t *self, uint64_t after, uint64_t *ret_number, size_t *ret_size)
+{
+  for (;;) {
+    unsigned best = SHM_SPOOL_SLOTS;
+    uint64_t lowest = UINT64_MAX;
+    for (unsigned slot = 0; slot < SHM_SPOOL_SLOTS; slot++) {
+      uint64_t number = spool_number (self->base, slot);
+      if (number > after && (best == SHM_SPOOL_SLOTS || number < lowest)) {
+        lowest = number;
+        best = slot;
+      }
+    }
+    if (best == SHM_SPOOL_SLOTS)
+      return NULL;
+    size_t size;
+    if (!spool_whole (self, best, &size))
+      continue;
+    *ret_number = lowest;
+    *ret_size = size;
+    return spool_data (self->base, best);
+  }
+}
+
+uint64_t shm_spool_last (shm_reader_t *self)
+{
+  uint64_t last = 0;
+  for (unsigned slot = 0; slot < SHM_SPOOL_SLOTS; slot++) {
+    uint64_t number = spool_number (self->base, slot);
+    last = number > last ? number : last;
+  }
+  return last;
+}
+
+unsigned shm_spool_used (shm_reader_t *self)
+{
+  unsigned used = 0;
+  for (unsigned slot = 0; slot < SHM_SPOOL_SLOTS; slot++)
+    used += spool_number (self->base, slot) != 0;
+  return used;
+}
