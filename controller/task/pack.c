@@ -163,7 +163,7 @@ static uint32_t array (unpack_t *self, uint32_t least, uint32_t most)
 
 static void bytes16 (unpack_t *self, uint8_t out[16])
 {
-  const uint8_t *data;
+  const uint8_t *data = NULL;
   uint32_t size = 0;
   if (!self->rc)
     self->rc = weft_cursor_bin (&self->at, &data, &size);
