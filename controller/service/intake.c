@@ -107,13 +107,16 @@ static int take_message (ctl_intake_t *self, const void *frame, size_t size)
   int rc = weft_up_unpack (frame, size, &message);
   if (rc < 0)
     return count (self, rc);
-  ctl_instance_t *instance = NULL;
+  ctl_instance_t *instance = ctl_instances_find (self->links.instances, message.instance);
+  int same_life = instance && memcmp (instance->start, message.start, sizeof message.start) == 0;
+  uint64_t acked = same_life ? instance->epoch : 0;
   rc = ctl_instances_take (self->links.instances, &message, &instance);
   if (rc < 0)
     return count (self, rc);
   switch (message.kind) {
   case WEFT_UP_HELLO:
     self->stats.hellos++;
+    instance->epoch = acked; /* the epoch it has heard of is not yet one that it works under */
     answer_state (self, message.instance);
     /* So that a recovery knows the names. If there is no room the live registry still does. */
     journal (self, frame, size);

@@ -60,16 +60,16 @@ static int filter (ctl_execution_t **execution_p, void *arg)
 
 static int each_of (ctl_house_t *house, const scope_t *scope, ctl_execution_fn *fn, void *arg)
 {
+  const ctl_places_t places = {house->correlate, house->sink, house->store};
   filter_t f = {.scope = scope, .fn = fn, .arg = arg};
   if (scope->instruction_count == 0)
-    return ctl_questions_each (house->correlate, house->store, 0, scope->from_ns, scope->to_ns, filter, &f);
+    return ctl_questions_each (&places, 0, scope->from_ns, scope->to_ns, filter, &f);
   int rc = 0;
   for (uint32_t n = 0; rc == 0 && n < scope->instruction_count; n++)
-    rc = ctl_questions_each (house->correlate, house->store, scope->instructions[n], 0, UINT64_MAX, filter,
-                             &f);
+    rc = ctl_questions_each (&places, scope->instructions[n], 0, UINT64_MAX, filter, &f);
   f.orphans_only = 1;
   if (rc == 0)
-    rc = ctl_questions_each (house->correlate, house->store, 0, scope->from_ns, scope->to_ns, filter, &f);
+    rc = ctl_questions_each (&places, 0, scope->from_ns, scope->to_ns, filter, &f);
   return rc;
 }
 
@@ -151,9 +151,10 @@ int ctl_lookup_each (ctl_house_t *house, const json_t *request, ctl_reply_t *rep
 int ctl_lookup_show (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
 {
   const char *prefix = json_string_value (json_object_get (request, "task"));
+  ctl_places_t places = {house->correlate, house->sink, house->store};
   ctl_execution_t *execution = NULL;
   uint32_t count = 0;
-  int rc = ctl_questions_find (house->correlate, house->store, prefix ? prefix : "", &execution, &count);
+  int rc = ctl_questions_find (&places, prefix ? prefix : "", &execution, &count);
   if (rc == WEFT_E_MALFORMED)
     return ctl_reply_refuse (reply, rc, "a task is named by 4 to 32 lower-case hexadecimal digits");
   if (rc == WEFT_E_NOT_FOUND)

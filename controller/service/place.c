@@ -54,14 +54,14 @@ int ctl_place_check (const char *address, char *why, size_t why_size)
   return 0;
 }
 
-static int make_dir (const char *dir, int parents)
+static int make_dir (const char *dir, unsigned how)
 {
   char path[512];
   if ((size_t) snprintf (path, sizeof path, "%s", dir) >= sizeof path) {
     errno = ENAMETOOLONG;
     return -1;
   }
-  for (char *slash = path + 1; parents && (slash = strchr (slash, '/')); slash++) {
+  for (char *slash = path + 1; (how & CTL_PLACE_PARENTS) && (slash = strchr (slash, '/')); slash++) {
     *slash = 0;
     if (mkdir (path, 0700) < 0 && errno != EEXIST)
       return -1;
@@ -71,7 +71,7 @@ static int make_dir (const char *dir, int parents)
 }
 
 /* P1 */
-static int check_dir (const char *dir, char *why, size_t why_size)
+static int check_dir (const char *dir, unsigned how, char *why, size_t why_size)
 {
   struct stat st;
   if (lstat (dir, &st) < 0) {
@@ -87,7 +87,7 @@ static int check_dir (const char *dir, char *why, size_t why_size)
               (unsigned) st.st_uid);
     return WEFT_E_DENIED;
   }
-  if (st.st_mode & 077) {
+  if ((how & CTL_PLACE_PRIVATE) && (st.st_mode & 077)) {
     snprintf (why, why_size, "%s is open to others (mode %04o); run chmod 700 on it, or choose another place",
               dir, (unsigned) (st.st_mode & 07777));
     return WEFT_E_DENIED;
@@ -102,14 +102,14 @@ static long read_pid (int fd)
   return size > 0 ? strtol (text, NULL, 10) : 0;
 }
 
-int ctl_place_claim (const char *dir, int parents, int *ret_lock_fd, long *ret_pid, char *why,
+int ctl_place_claim (const char *dir, unsigned how, int *ret_lock_fd, long *ret_pid, char *why,
                      size_t why_size)
 {
-  if (make_dir (dir, parents) < 0) {
+  if (make_dir (dir, how) < 0) {
     snprintf (why, why_size, "%s cannot be made: %s; choose another place", dir, strerror (errno));
     return errno == EACCES ? WEFT_E_DENIED : WEFT_E_IO;
   }
-  int rc = check_dir (dir, why, why_size);
+  int rc = check_dir (dir, how, why, why_size);
   if (rc < 0)
     return rc;
   char path[512];

@@ -19,10 +19,12 @@ int ctl_place_check (const char *address, char *why, size_t why_size);
 /* The DIR of ipc://DIR, borrowed from the address; NULL for tcp. */
 const char *ctl_place_ipc_dir (const char *address);
 
-/* Makes `dir` (0700, its last component only, or with `parents` all of them) if need be, checks P1
- * and takes the lock `dir`/lock with our pid in it. The lock goes with the fd.
- * WEFT_E_BUSY: somebody has it, *ret_pid (0: unknown). WEFT_E_DENIED, WEFT_E_IO with `why`. */
-int ctl_place_claim (const char *dir, int parents, int *ret_lock_fd, long *ret_pid, char *why,
+#define CTL_PLACE_PARENTS 1u /* make all of the path, not its last component only */
+#define CTL_PLACE_PRIVATE 2u /* insist on P1 */
+/* Makes `dir` (0700) if need be, checks that it is ours, and takes the lock `dir`/lock with our
+ * pid in it. The lock goes with the fd. WEFT_E_BUSY: somebody has it, *ret_pid (0: unknown).
+ * WEFT_E_DENIED, WEFT_E_IO with `why`. */
+int ctl_place_claim (const char *dir, unsigned how, int *ret_lock_fd, long *ret_pid, char *why,
                      size_t why_size);
 /* Removes the sockets of an ipc directory; only for the holder of its lock. */
 void ctl_place_sweep (const char *dir);

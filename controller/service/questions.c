@@ -14,8 +14,7 @@ typedef struct {
 } seen_t;
 
 typedef struct {
-  ctl_correlate_t *correlate;
-  ctl_store_t *store;
+  const ctl_places_t *places;
   ctl_execution_fn *fn;
   void *arg;
   seen_t seen;
@@ -70,36 +69,39 @@ static int from_memory (ctl_execution_t **execution_p, void *arg)
 {
   ask_t *self = arg;
   int rc = seen_add (&self->seen, (*execution_p)->task);
-  if (rc == 0 && self->store) {
+  if (rc == 0 && self->places->store) {
     char hex[2 * WEFT_TASK_ID_SIZE + 1] = "";
     ctl_execution_t *stored = NULL;
     uint32_t count = 0;
     weft_hex_put (hex, (*execution_p)->task, WEFT_TASK_ID_SIZE);
-    if (ctl_store_find (self->store, hex, &stored, &count) == 0)
+    if (ctl_store_find (self->places->store, hex, &stored, &count) == 0)
       rc = join (*execution_p, stored);
   }
   return rc < 0 ? rc : self->fn (execution_p, self->arg);
 }
 
-static int from_store (ctl_execution_t **execution_p, void *arg)
+/* On the way, or stored: what memory adds to it did not lie in the scope by itself. */
+static int from_elsewhere (ctl_execution_t **execution_p, void *arg)
 {
   ask_t *self = arg;
   if (seen_has (&self->seen, (*execution_p)->task))
     return 0;
   ctl_execution_t *open = NULL;
-  int rc = 0;
-  if (ctl_correlate_find (self->correlate, (*execution_p)->task, &open) == 0)
+  int rc = seen_add (&self->seen, (*execution_p)->task);
+  if (rc == 0 && ctl_correlate_find (self->places->correlate, (*execution_p)->task, &open) == 0)
     rc = join (*execution_p, open);
   return rc < 0 ? rc : self->fn (execution_p, self->arg);
 }
 
-int ctl_questions_each (ctl_correlate_t *correlate, ctl_store_t *store, uint32_t instruction,
-                        uint64_t from_ns, uint64_t to_ns, ctl_execution_fn *fn, void *arg)
+int ctl_questions_each (const ctl_places_t *places, uint32_t instruction, uint64_t from_ns, uint64_t to_ns,
+                        ctl_execution_fn *fn, void *arg)
 {
-  ask_t ask = {.correlate = correlate, .store = store, .fn = fn, .arg = arg};
-  int rc = ctl_correlate_each (correlate, instruction, from_ns, to_ns, from_memory, &ask);
-  if (rc == 0 && store)
-    rc = ctl_store_each (store, instruction, from_ns, to_ns, from_store, &ask);
+  ask_t ask = {.places = places, .fn = fn, .arg = arg};
+  int rc = ctl_correlate_each (places->correlate, instruction, from_ns, to_ns, from_memory, &ask);
+  if (rc == 0 && places->sink)
+    rc = ctl_sink_each (places->sink, instruction, from_ns, to_ns, from_elsewhere, &ask);
+  if (rc == 0 && places->store)
+    rc = ctl_store_each (places->store, instruction, from_ns, to_ns, from_elsewhere, &ask);
   free (ask.seen.ids);
   return rc;
 }
@@ -134,8 +136,23 @@ static int prefix_check (const char *prefix)
   return 0;
 }
 
-int ctl_questions_find (ctl_correlate_t *correlate, ctl_store_t *store, const char *prefix,
-                        ctl_execution_t **ret_execution, uint32_t *ret_count)
+/* In memory and on the way: all that begin so are looked at. The store has an index. */
+static int search_all (const ctl_places_t *places, search_t *search, ctl_execution_t **ret_stored,
+                       uint32_t *ret_stored_count)
+{
+  int rc = ctl_correlate_each (places->correlate, 0, 0, UINT64_MAX, compare, search);
+  if (rc == 0 && places->sink && !search->found)
+    rc = ctl_sink_each (places->sink, 0, 0, UINT64_MAX, compare, search);
+  if (rc < 0 || !places->store)
+    return rc;
+  rc = ctl_store_find (places->store, search->prefix, ret_stored, ret_stored_count);
+  if (rc == 0)
+    *ret_stored_count = 1;
+  return rc == WEFT_E_NOT_FOUND || rc == WEFT_E_BUSY ? 0 : rc;
+}
+
+int ctl_questions_find (const ctl_places_t *places, const char *prefix, ctl_execution_t **ret_execution,
+                        uint32_t *ret_count)
 {
   int rc = prefix_check (prefix);
   if (rc < 0)
@@ -143,13 +160,7 @@ int ctl_questions_find (ctl_correlate_t *correlate, ctl_store_t *store, const ch
   search_t search = {.prefix = prefix, .size = strlen (prefix)};
   ctl_execution_t *stored = NULL;
   uint32_t stored_count = 0;
-  rc = ctl_correlate_each (correlate, 0, 0, UINT64_MAX, compare, &search);
-  if (rc == 0 && store) {
-    rc = ctl_store_find (store, prefix, &stored, &stored_count);
-    if (rc == 0)
-      stored_count = 1;
-    rc = rc == WEFT_E_NOT_FOUND || rc == WEFT_E_BUSY ? 0 : rc;
-  }
+  rc = search_all (places, &search, &stored, &stored_count);
   int same = search.found && stored && memcmp (search.found->task, stored->task, WEFT_TASK_ID_SIZE) == 0;
   uint32_t all = search.count + stored_count - (same ? 1 : 0);
   if (rc == 0 && all != 1)

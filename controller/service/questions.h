@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* questions: which executions there are, in memory and in the store taken
- * together. Parts of one task on both sides are one execution here.
+/* questions: which executions there are: in memory, on the way to the store and
+ * in the store taken together. Parts of one task are one execution here.
  * One thread, reads only. */
 #ifndef CTL_QUESTIONS_H
 #define CTL_QUESTIONS_H
@@ -9,14 +9,22 @@
 
 #include "../task/correlate.h"
 #include "../task/store.h"
+#include "sink.h"
 
-/* As ctl_correlate_each, over both; store may be NULL. Each task once; the newest in memory
- * first, then the store's, newest first. */
-int ctl_questions_each (ctl_correlate_t *correlate, ctl_store_t *store, uint32_t instruction,
-                        uint64_t from_ns, uint64_t to_ns, ctl_execution_fn *fn, void *arg);
+/* The three places; sink and store may be NULL. */
+typedef struct {
+  ctl_correlate_t *correlate;
+  ctl_sink_t *sink;
+  ctl_store_t *store;
+} ctl_places_t;
+
+/* As ctl_correlate_each, over all places. Each task once: what is in memory, then the
+ * store's, newest first. */
+int ctl_questions_each (const ctl_places_t *places, uint32_t instruction, uint64_t from_ns, uint64_t to_ns,
+                        ctl_execution_fn *fn, void *arg);
 /* By a prefix of 4 to 32 lower-case digits. WEFT_E_MALFORMED, WEFT_E_NOT_FOUND;
  * WEFT_E_BUSY: at least *ret_count begin so. */
-int ctl_questions_find (ctl_correlate_t *correlate, ctl_store_t *store, const char *prefix,
-                        ctl_execution_t **ret_execution, uint32_t *ret_count);
+int ctl_questions_find (const ctl_places_t *places, const char *prefix, ctl_execution_t **ret_execution,
+                        uint32_t *ret_count);
 
 #endif

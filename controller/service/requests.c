@@ -251,6 +251,7 @@ static int answer_instances (ctl_house_t *house, const json_t *request, ctl_repl
       if (ctl_instructions_standing (house->instructions, live[i].number, instance) == CTL_STANDING_ACKED)
         json_array_append_new (numbers, json_integer (live[i].number));
     json_object_set_new (json, "instructions", numbers);
+    set_uuid (json, "boot", instance->boot);
     json_array_append_new (list, json);
   }
   return json_object_set_new (reply->body, "instances", list) < 0 ? WEFT_E_NOMEM : 0;

@@ -32,12 +32,14 @@
 #include "broadcast.h"
 #include "instructions.h"
 #include "intake.h"
+#include "sink.h"
 
 /* What the answers are made of; all borrowed. */
 typedef struct {
   ctl_instances_t *instances;
   ctl_instructions_t *instructions;
   ctl_correlate_t *correlate;
+  ctl_sink_t *sink;           /* may be NULL */
   ctl_store_t *store;         /* may be NULL */
   ctl_broadcast_t *broadcast; /* may be NULL: nothing is sent (a test) */
   ctl_intake_t *intake;       /* may be NULL */

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "../../common/clocks.h"
+#include "../../common/log.h"
+#include "../../common/status.h"
+#include "../../common/wire.h"
+#include "../service/place.h"
+
+#define AUTOSTART_IDLE_EXIT "60s"
+#define RETRY_MS            20
+
+struct ctl_client_t {
+  void *context;
+  void *socket;
+  char address[WEFT_ENDPOINT_MAX];
+};
+
+const char *ctl_client_address (const ctl_client_t *self)
+{
+  return self->address;
+}
+
+void ctl_client_close (ctl_client_t **self_p)
+{
+  ctl_client_t *self = *self_p;
+  if (!self)
+    return;
+  if (self->socket)
+    zmq_close (self->socket);
+  if (self->context)
+    zmq_ctx_term (self->context);
+  free (self);
+  *self_p = NULL;
+}
+
+static int connect_to (const char *address, ctl_client_t **ret_self)
+{
+  char endpoint[WEFT_ENDPOINT_MAX], why[200];
+  int rc = weft_endpoint (address, WEFT_ENDPOINT_CONTROL, endpoint, why, sizeof why);
+  if (rc < 0)
+    return rc;
+  ctl_client_t *self = calloc (1, sizeof *self);
+  if (!self)
+    return WEFT_E_NOMEM;
+  snprintf (self->address, sizeof self->address, "%s", address);
+  int linger = 100, ipv6 = strchr (address, '[') != NULL;
+  int64_t frame_max = WEFT_REPLY_MAX;
+  self->context = zmq_ctx_new ();
+  self->socket = self->context ? zmq_socket (self->context, ZMQ_DEALER) : NULL;
+  if (!self->socket || zmq_setsockopt (self->socket, ZMQ_LINGER, &linger, sizeof linger) < 0 ||
+      zmq_setsockopt (self->socket, ZMQ_IPV6, &ipv6, sizeof ipv6) < 0 ||
+      zmq_setsockopt (self->socket, ZMQ_MAXMSGSIZE, &frame_max, sizeof frame_max) < 0 ||
+      zmq_connect (self->socket, endpoint) < 0) {
+    ctl_client_close (&self);
+    return WEFT_E_IO;
+  }
+  *ret_self = self;
+  return 0;
+}
+
+/* ---- asking ------------------------------------------------------------- */
+
+static int await (ctl_client_t *self, unsigned timeout_ms)
+{
+  uint64_t end_ns = weft_mono_ns () + timeout_ms * WEFT_NS_PER_MS;
+  for (;;) {
+    uint64_t now_ns = weft_mono_ns ();
+    zmq_pollitem_t item = {.socket = self->socket, .events = ZMQ_POLLIN};
+    long left_ms = now_ns < end_ns ? (long) ((end_ns - now_ns) / WEFT_NS_PER_MS) + 1 : 0;
+    int rc = zmq_poll (&item, 1, left_ms);
+    if (rc > 0)
+      return 0;
+    if (rc == 0)
+      return WEFT_E_TIMEOUT;
+    if (errno != EINTR)
+      return WEFT_E_IO;
+  }
+}
+
+/* A whole message: its first frame is the body, fn gets the others. */
+static int receive (ctl_client_t *self, ctl_client_frame_fn *fn, void *arg, json_t **ret_body)
+{
+  int rc = 0, more = 1;
+  json_t *body = NULL;
+  for (int n = 0; more; n++) {
+    zmq_msg_t frame;
+    zmq_msg_init (&frame);
+    if (zmq_msg_recv (&frame, self->socket, 0) < 0) {
+      zmq_msg_close (&frame);
+      if (errno == EINTR) {
+        n--;
+        continue;
+      }
+      rc = WEFT_E_IO;
+      break;
+    }
+    more = zmq_msg_more (&frame);
+    if (n == 0)
+      body = json_loadb (zmq_msg_data (&frame), zmq_msg_size (&frame), 0, NULL);
+    else if (rc == 0 && fn)
+      rc = fn (zmq_msg_data (&frame), zmq_msg_size (&frame), arg);
+    zmq_msg_close (&frame);
+  }
+  if (rc == 0 && !json_is_object (body))
+    rc = WEFT_E_MALFORMED;
+  if (rc < 0)
+    json_decref (body);
+  else
+    *ret_body = body;
+  return rc;
+}
+
+static int exchange (ctl_client_t *self, json_t *request, unsigned timeout_ms, ctl_client_frame_fn *fn,
+                     void *arg, json_t **ret_body)
+{
+  char *text = request ? json_dumps (request, JSON_COMPACT) : NULL;
+  json_decref (request);
+  if (!text)
+    return WEFT_E_NOMEM;
+  int rc = zmq_send (self->socket, text, strlen (text), ZMQ_DONTWAIT) < 0 ? WEFT_E_IO : 0;
+  free (text);
+  if (rc == 0)
+    rc = await (self, timeout_ms);
+  return rc < 0 ? rc : receive (self, fn, arg, ret_body);
+}
+
+static int status_of (const json_t *body)
+{
+  const char *name = json_string_value (json_object_get (body, "status"));
+#define XX(number, id, text)                                                                                 \
+  if (name && strcmp (name, #id) == 0)                                                                       \
+    return -(number);
+  WEFT_STATUS_MAP (XX)
+#undef XX
+  return WEFT_E_STATE;
+}
+
+static int answer (int rc, json_t *body, json_t **ret_reply)
+{
+  if (rc == 0 && !json_is_true (json_object_get (body, "ok")))
+    rc = status_of (body);
+  if (rc == 0 && ret_reply)
+    *ret_reply = body;
+  else
+    json_decref (body);
+  return rc;
+}
+
+int ctl_client_ask (ctl_client_t *self, json_t *request, ctl_client_frame_fn *fn, void *arg,
+                    json_t **ret_reply)
+{
+  json_t *body = NULL;
+  int rc = exchange (self, request, WEFT_REPLY_MS, fn, arg, &body);
+  const char *why = json_string_value (json_object_get (body, "why"));
+  if (rc == WEFT_E_TIMEOUT)
+    weft_log_error (
+        "the controller at %s does not answer any more: it may hang or have ended; end it and try "
+        "again",
+        self->address);
+  else if (rc < 0)
+    weft_log_error ("the answer of the controller at %s cannot be used: %s", self->address,
+                    weft_status_text (rc));
+  else if (why)
+    weft_log_error ("%s", why);
+  return answer (rc, body, ret_reply);
+}
+
+int ctl_client_try (ctl_client_t *self, json_t *request, unsigned timeout_ms, json_t **ret_reply)
+{
+  json_t *body = NULL;
+  int rc = exchange (self, request, timeout_ms, NULL, NULL, &body);
+  return answer (rc, body, ret_reply);
+}
+
+/* ---- finding or starting one -------------------------------------------- */
+
+/* A controller that ended has left a socket nobody listens on: no need to wait for the ping. */
+static int somebody_listens (const char *address)
+{
+  struct sockaddr_un name = {.sun_family = AF_UNIX};
+  const char *dir = ctl_place_ipc_dir (address);
+  if (!dir)
+    return 1;
+  if ((size_t) snprintf (name.sun_path, sizeof name.sun_path, "%s/control", dir) >= sizeof name.sun_path)
+    return 0;
+  int fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  int rc = fd < 0 ? -1 : connect (fd, (struct sockaddr *) &name, sizeof name);
+  if (fd >= 0)
+    close (fd);
+  return rc == 0;
+}
+
+static int reach (const char *address, ctl_client_t **ret_self)
+{
+  if (!somebody_listens (address))
+    return WEFT_E_NOT_FOUND;
+  ctl_client_t *self = NULL;
+  int rc = connect_to (address, &self);
+  if (rc == 0)
+    rc = ctl_client_try (self, json_pack ("{s:s}", "op", "ping"), WEFT_PING_MS, NULL);
+  if (rc < 0)
+    ctl_client_close (&self);
+  else
+    *ret_self = self;
+  return rc;
+}
+
+static int has_store (void)
+{
+  char path[512];
+  size_t size = sizeof path - sizeof "/weft.db";
+  if (ctl_place_state_dir (path, size) < 0)
+    return 0;
+  strcat (path, "/weft.db");
+  return access (path, F_OK) == 0;
+}
+
+static void become_controller (const char *address, int stderr_fd)
+{
+  int null_fd = open ("/dev/null", O_RDWR | O_CLOEXEC);
+  dup2 (null_fd, STDIN_FILENO);
+  dup2 (null_fd, STDOUT_FILENO);
+  dup2 (stderr_fd, STDERR_FILENO);
+  execl ("/proc/self/exe", "weft", "controller", "--background", "--listen", address, "--idle-exit",
+         AUTOSTART_IDLE_EXIT, (char *) NULL);
+  _exit (127);
+}
+
+/* Starts one; what it has to say comes back in `said`. */
+static int start (const char *address, char *said, size_t said_size)
+{
+  int fds[2];
+  if (pipe2 (fds, O_CLOEXEC) < 0)
+    return WEFT_E_IO;
+  pid_t child = fork ();
+  if (child == 0)
+    become_controller (address, fds[1]);
+  close (fds[1]);
+  size_t have = 0;
+  for (ssize_t size = 1; child > 0 && (size > 0 || errno == EINTR) && have + 1 < said_size;) {
+    size = read (fds[0], said + have, said_size - 1 - have);
+    if (size == 0)
+      break;
+    have += size > 0 ? (size_t) size : 0;
+  }
+  said[have] = 0;
+  close (fds[0]);
+  int status = 0;
+  while (child > 0 && waitpid (child, &status, 0) < 0 && errno == EINTR)
+    ;
+  return child > 0 && WIFEXITED (status) && WEXITSTATUS (status) == 0 ? 0 : WEFT_E_STATE;
+}
+
+static int start_and_reach (const char *address, ctl_client_t **ret_self)
+{
+  char said[1024] = "";
+  int started = start (address, said, sizeof said);
+  /* Another verb may have started one at the same moment: then ours could not. */
+  uint64_t end_ns = weft_mono_ns () + (started == 0 ? WEFT_AUTOSTART_MS : 1000) * WEFT_NS_PER_MS;
+  int rc;
+  while ((rc = reach (address, ret_self)) < 0 && weft_mono_ns () < end_ns) {
+    struct timespec pause = {.tv_nsec = RETRY_MS * (long) WEFT_NS_PER_MS};
+    nanosleep (&pause, NULL);
+  }
+  if (rc < 0 && *said)
+    fputs (said, stderr); /* one line already */
+  else if (rc < 0)
+    weft_log_error ("no controller could be started at %s; start one with `weft controller` to see why",
+                    address);
+  return rc;
+}
+
+int ctl_client_open (const char *address, ctl_client_how_t how, ctl_client_t **ret_self)
+{
+  int rc = reach (address, ret_self);
+  if (rc == 0)
+    return 0;
+  int local = ctl_place_ipc_dir (address) != NULL;
+  if (rc == WEFT_E_NOT_FOUND && local &&
+      (how == CTL_CLIENT_START || (how == CTL_CLIENT_STORE && has_store ())))
+    return start_and_reach (address, ret_self);
+  if (rc == WEFT_E_NOT_FOUND)
+    weft_log_error (
+        "no controller at %s: nobody listens there; start one with `weft controller`, or choose with "
+        "--controller",
+        address);
+  else if (rc == WEFT_E_TIMEOUT)
+    weft_log_error (
+        "no controller at %s: no answer within %d ms; start one with `weft controller`, or choose "
+        "with --controller",
+        address, WEFT_PING_MS);
+  else
+    weft_log_error ("no controller at %s: %s; choose with --controller", address, weft_status_text (rc));
+  return rc;
+}

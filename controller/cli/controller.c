@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weft controller: runs the controller. */
+#include "../../common/log.h"
+#include "../service/service.h"
+#include "verbs.h"
+
+int ctl_verb_controller (ctl_call_t *call)
+{
+  ctl_service_options_t options = {.listen = ctl_call_value (call, "listen", NULL),
+                                   .journal = ctl_call_value (call, "journal", NULL),
+                                   .store = ctl_call_value (call, "store", NULL),
+                                   .background = ctl_call_has (call, "background")};
+  if (ctl_call_duration (call, "idle-exit", WEFT_FOR_MAX_MS, 0, &options.idle_exit_ms) < 0)
+    return CTL_EXIT_USAGE;
+  if (!options.listen && ctl_call_has (call, "controller"))
+    options.listen = call->address;
+  return ctl_service_run (&options) < 0 ? CTL_EXIT_FAILED : CTL_EXIT_OK;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weft ls: the instances. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../../common/status.h"
+#include "../view/csv.h"
+#include "../view/json.h"
+#include "../view/table.h"
+#include "client.h"
+#include "roster.h"
+#include "verbs.h"
+
+/* One that has left is only of interest while something of it is missing. */
+static int is_shown (const ctl_instance_t *instance, int all)
+{
+  uint64_t lost = 0;
+  for (int n = 0; n < WEFT_LOSS_COUNT; n++)
+    lost += instance->losses[n];
+  return all || instance->presence != CTL_INSTANCE_LEFT || lost > 0;
+}
+
+static int print (const ctl_call_t *call, const ctl_roster_t *roster)
+{
+  const ctl_instance_t **shown = calloc (roster->count + 1, sizeof *shown);
+  if (!shown)
+    return WEFT_E_NOMEM;
+  int all = ctl_call_has (call, "all"), json = ctl_call_has (call, "json"), rc = 0;
+  uint32_t count = 0;
+  for (uint32_t n = 0; rc == 0 && n < roster->count; n++) {
+    if (!is_shown (&roster->instances[n], all))
+      continue;
+    shown[count++] = &roster->instances[n];
+    if (json)
+      rc = ctl_json_line (stdout, json_incref (json_array_get (roster->list, n)));
+  }
+  ctl_style_t style;
+  ctl_style_detect (STDOUT_FILENO, &style);
+  if (!json && ctl_call_has (call, "csv"))
+    rc = ctl_csv_instances (stdout, shown, count);
+  else if (!json && count)
+    rc = ctl_table_instances (stdout, &style, shown, count);
+  else if (!json)
+    printf ("no instances; `weft profile` lists what could be joined\n");
+  free (shown);
+  return rc;
+}
+
+int ctl_verb_ls (ctl_call_t *call)
+{
+  ctl_client_t *client = NULL;
+  ctl_roster_t roster = {0};
+  if (ctl_client_open (call->address, CTL_CLIENT_STORE, &client) < 0)
+    return CTL_EXIT_FAILED;
+  int rc = ctl_roster_read (client, &roster);
+  if (rc == 0)
+    rc = print (call, &roster);
+  ctl_roster_clear (&roster);
+  ctl_client_close (&client);
+  return rc < 0 ? CTL_EXIT_FAILED : CTL_EXIT_OK;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weft tasks: tasks by name, or each execution. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../common/clocks.h"
+#include "../../common/log.h"
+#include "../../common/status.h"
+#include "../task/analyse.h"
+#include "../view/csv.h"
+#include "../view/json.h"
+#include "../view/table.h"
+#include "client.h"
+#include "verbs.h"
+
+/* The part of the request that says which ones; NULL: said on stderr. */
+static json_t *scope (const ctl_call_t *call, const char *op)
+{
+  uint64_t last_ms = 0, limit = 0;
+  if (ctl_call_duration (call, "last", UINT32_MAX, 0, &last_ms) < 0 ||
+      ctl_call_number (call, "limit", 1, WEFT_EACH_MAX, WEFT_EACH_MAX, &limit) < 0)
+    return NULL;
+  json_t *request = json_pack ("{s:s, s:I}", "op", op, "limit", (json_int_t) limit);
+  if (last_ms)
+    json_object_set_new (
+        request, "from_ns",
+        json_integer ((json_int_t) (weft_clock_ns (CLOCK_REALTIME) - last_ms * WEFT_NS_PER_MS)));
+  json_t *numbers = json_array ();
+  uint32_t at = 0;
+  for (const char *text; (text = ctl_call_next (call, "instruction", &at));) {
+    char *end;
+    unsigned long number = strtoul (text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || number == 0 || number > UINT32_MAX) {
+      weft_log_error ("bad instruction '%s': its number is meant; `weft ls` shows which are live", text);
+      json_decref (numbers);
+      json_decref (request);
+      return NULL;
+    }
+    json_array_append_new (numbers, json_integer ((json_int_t) number));
+  }
+  json_object_set_new (request, "instructions", numbers);
+  const char *name = ctl_call_value (call, "name", NULL);
+  if (name)
+    json_object_set_new (request, "name", ctl_json_text (name));
+  return request;
+}
+
+typedef struct {
+  int json, csv;
+  ctl_style_t style;
+  uint32_t printed;
+} each_t;
+
+static int print_each (const void *data, size_t size, void *arg)
+{
+  each_t *self = arg;
+  ctl_execution_t *execution = NULL;
+  int rc = ctl_execution_unpack (data, size, &execution);
+  if (rc < 0)
+    return rc;
+  if (self->json) {
+    rc = ctl_json_line (stdout, ctl_json_execution (execution));
+  } else if (self->csv) {
+    rc = ctl_csv_each (stdout, execution);
+  } else {
+    rc = self->printed ? 0 : ctl_table_each_head (stdout, &self->style);
+    if (rc == 0)
+      rc = ctl_table_each (stdout, &self->style, execution);
+  }
+  self->printed++;
+  ctl_execution_destroy (&execution);
+  return rc;
+}
+
+static int list_each (const ctl_call_t *call, ctl_client_t *client, json_t *request)
+{
+  each_t each = {.json = ctl_call_has (call, "json"), .csv = ctl_call_has (call, "csv")};
+  json_t *reply = NULL;
+  ctl_style_detect (STDOUT_FILENO, &each.style);
+  if (each.csv)
+    ctl_csv_each_head (stdout);
+  int rc = ctl_client_ask (client, request, print_each, &each, &reply);
+  if (rc == 0 && !each.printed && !each.json && !each.csv)
+    printf ("no tasks; `weft instruct` or `weft profile` starts them\n");
+  if (rc == 0 && json_is_true (json_object_get (reply, "more")))
+    weft_log_error ("tasks: only %u of them are listed; narrow down with --last or --name, or raise --limit",
+                    each.printed);
+  json_decref (reply);
+  return rc;
+}
+
+/* One object a task name, without the rest. */
+static int print_names (const json_t *analysis)
+{
+  const json_t *names = json_object_get (analysis, "names");
+  int rc = 0;
+  for (size_t n = 0; rc == 0 && n < json_array_size (names); n++)
+    rc = ctl_json_line (stdout, json_incref (json_array_get (names, n)));
+  return rc;
+}
+
+static int list_names (const ctl_call_t *call, ctl_client_t *client, json_t *request)
+{
+  json_t *reply = NULL;
+  int rc = ctl_client_ask (client, request, NULL, NULL, &reply);
+  if (rc < 0)
+    return rc;
+  ctl_analysis_t *analysis = NULL;
+  ctl_style_t style;
+  ctl_style_detect (STDOUT_FILENO, &style);
+  rc = ctl_analysis_from_json (json_object_get (reply, "analysis"), &analysis);
+  if (rc < 0)
+    weft_log_error ("the controller's answer cannot be used: %s; is it another version?",
+                    weft_status_text (rc));
+  else if (ctl_call_has (call, "json"))
+    rc = print_names (json_object_get (reply, "analysis"));
+  else if (ctl_call_has (call, "csv"))
+    rc = ctl_csv_tasks (stdout, analysis);
+  else if (analysis->name_count == 0 && analysis->orphan_count == 0)
+    printf ("no tasks; `weft instruct` or `weft profile` starts them\n");
+  else
+    rc = ctl_table_tasks (stdout, &style, analysis);
+  ctl_analysis_destroy (&analysis);
+  json_decref (reply);
+  return rc;
+}
+
+int ctl_verb_tasks (ctl_call_t *call)
+{
+  int each = ctl_call_has (call, "each");
+  ctl_client_t *client = NULL;
+  json_t *request = scope (call, each ? "each" : "tasks");
+  if (!request)
+    return CTL_EXIT_USAGE;
+  if (ctl_client_open (call->address, CTL_CLIENT_STORE, &client) < 0) {
+    json_decref (request);
+    return CTL_EXIT_FAILED;
+  }
+  int rc = each ? list_each (call, client, request) : list_names (call, client, request);
+  ctl_client_close (&client);
+  return rc < 0 ? CTL_EXIT_FAILED : CTL_EXIT_OK;
+}

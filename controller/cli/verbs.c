@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "verbs.h"
+
+#include <string.h>
+
+#define COUNT(list) (sizeof (list) / sizeof *(list))
+
+/* Options that several verbs share, word for word. */
+#define OPT_ON                                                                                               \
+  {                                                                                                          \
+    "on", "SEL", "where: service=, vm=, host=, instance=, pid=; comma is and, repeated is or; * is all", 1   \
+  }
+#define OPT_ROOT                                                                                             \
+  {                                                                                                          \
+    "root", "SEL", "where tasks may start", 1                                                                \
+  }
+#define OPT_EMBED                                                                                            \
+  {                                                                                                          \
+    "embed", "SEL", "where requests that are sent carry the task id", 1                                      \
+  }
+#define OPT_CAPTURE                                                                                          \
+  {                                                                                                          \
+    "capture", "SEL", "where the task id of received requests is read", 1                                    \
+  }
+#define OPT_MATCH                                                                                            \
+  {                                                                                                          \
+    "match", "PATTERN", "only tasks like 'POST /checkout'; * within a segment, ** any rest", 0               \
+  }
+#define OPT_SAMPLE                                                                                           \
+  {                                                                                                          \
+    "sample", "1/N", "one task in N", 0                                                                      \
+  }
+#define OPT_MAX                                                                                              \
+  {                                                                                                          \
+    "max", "N", "at most N tasks per instance", 0                                                            \
+  }
+#define OPT_CARRIER                                                                                          \
+  {                                                                                                          \
+    "carrier", "NAME", "traceparent (the default), or weft: always the private header", 0                    \
+  }
+#define OPT_EMBED_TO                                                                                         \
+  {                                                                                                          \
+    "embed-to", "WHERE", "private (the default): loopback and private addresses only; or any", 0             \
+  }
+#define OPT_JSON                                                                                             \
+  {                                                                                                          \
+    "json", NULL, "one JSON object a line", 0                                                                \
+  }
+#define OPT_CSV                                                                                              \
+  {                                                                                                          \
+    "csv", NULL, "comma-separated values with a header line", 0                                              \
+  }
+#define OPT_ALL                                                                                              \
+  {                                                                                                          \
+    "all", NULL, "every process VM that can be joined", 0                                                    \
+  }
+#define OPT_SERVICE                                                                                          \
+  {                                                                                                          \
+    "service", "NAME", "call the service so, whatever its environment says", 0                               \
+  }
+
+const ctl_option_t ctl_common_options[] = {
+    {"controller", "ADDR", "ipc://DIR or tcp://127.0.0.1:PORT; else WEFT_CONTROLLER, else the user's own", 0},
+    {"verbose", NULL, "say more on stderr", 0},
+    {"help", NULL, "this text", 0},
+};
+const uint32_t ctl_common_option_count = COUNT (ctl_common_options);
+
+static const ctl_option_t profile_options[] = {
+    OPT_ALL,      {"for", "DURATION", "length of the window, 10s if not given", 0},
+    OPT_ON,       OPT_ROOT,
+    OPT_EMBED,    OPT_CAPTURE,
+    OPT_MATCH,    OPT_SAMPLE,
+    OPT_MAX,      OPT_CARRIER,
+    OPT_EMBED_TO, OPT_JSON,
+};
+
+static const ctl_option_t controller_options[] = {
+    {"listen", "ADDR", "ipc://DIR, or tcp://127.0.0.1:PORT (that port and the two behind it)", 0},
+    {"journal", "DIR", "where reports are kept as they came; else beside the store", 0},
+    {"store", "FILE", "database of executions; else weft.db in the state directory", 0},
+    {"background", NULL, "return when it listens", 0},
+    {"idle-exit", "DURATION", "end when no instance and no client was there for so long", 0},
+};
+
+static const ctl_option_t run_options[] = {OPT_SERVICE};
+static const ctl_option_t attach_options[] = {OPT_ALL, OPT_SERVICE, OPT_JSON};
+static const ctl_option_t detach_options[] = {OPT_ALL, OPT_JSON};
+static const ctl_option_t ls_options[] = {
+    {"all", NULL, "also instances that have left", 0},
+    OPT_JSON,
+    OPT_CSV,
+};
+
+static const ctl_option_t instruct_options[] = {
+    OPT_ON,
+    OPT_ROOT,
+    OPT_EMBED,
+    OPT_CAPTURE,
+    OPT_MATCH,
+    OPT_SAMPLE,
+    OPT_MAX,
+    {"for", "DURATION", "stop by itself after so long", 0},
+    {"lease", "DURATION", "how long an instance goes on without a heartbeat (2s to 60s), 5s if not given", 0},
+    OPT_CARRIER,
+    OPT_EMBED_TO,
+    OPT_JSON,
+};
+
+static const ctl_option_t stop_options[] = {OPT_JSON};
+
+static const ctl_option_t tasks_options[] = {
+    {"each", NULL, "one line an execution, not a task name", 0},
+    {"instruction", "N", "only tasks that instruction N started", 1},
+    {"last", "DURATION", "only what began within so long", 0},
+    {"name", "NAME", "with --each: only tasks of this name", 0},
+    {"limit", "N", "with --each: at most N executions", 0},
+    OPT_JSON,
+    OPT_CSV,
+};
+
+static const ctl_option_t show_options[] = {
+    {"full", NULL, "do not fold similar calls into one line", 0},
+    OPT_JSON,
+    OPT_CSV,
+};
+
+#define OPTIONS(list) list, COUNT (list)
+
+const ctl_verb_t ctl_verbs[] = {
+    {"profile", "[PID…]", "join process VMs, follow their tasks for a while, report, leave",
+     "Attaches where it must, broadcasts the instruction, collects, prints where the time of each task goes, "
+     "and leaves every VM as it was. Ctrl-C ends the window early, with the report; a second one ends at "
+     "once. "
+     "Without PID, --all or --on it lists what could be joined.",
+     OPTIONS (profile_options), 0, -1, 0, ctl_verb_profile},
+    {"controller", "", "run the controller",
+     "Verbs that need a controller start one in the background if none listens at a local address. Run it by "
+     "hand to choose its places or to keep it.",
+     OPTIONS (controller_options), 0, 0, 0, ctl_verb_controller},
+    {"run", "[--] COMMAND…", "start a process VM under weft",
+     "The command keeps its pid, its streams, its signals and its exit code.", OPTIONS (run_options), 1, -1,
+     1, ctl_verb_run},
+    {"attach", "PID…", "join running process VMs",
+     "Joining changes nothing that a task would notice; the VM idles until an instruction holds for it.",
+     OPTIONS (attach_options), 0, -1, 0, ctl_verb_attach},
+    {"detach", "PID…", "leave process VMs, and verify that they are as before", NULL,
+     OPTIONS (detach_options), 0, -1, 0, ctl_verb_detach},
+    {"ls", "", "list instances: what runs where, under which instructions, what was lost", NULL,
+     OPTIONS (ls_options), 0, 0, 0, ctl_verb_ls},
+    {"instruct", "", "broadcast a long-lived profile instruction",
+     "--on gives the place for all three actions; --root, --embed and --capture each give their own. Without "
+     "--on only the actions that are named are in force.",
+     OPTIONS (instruct_options), 0, 0, 0, ctl_verb_instruct},
+    {"stop", "ID…", "end instructions", NULL, OPTIONS (stop_options), 1, -1, 0, ctl_verb_stop},
+    {"tasks", "", "list tasks by name, or each execution", NULL, OPTIONS (tasks_options), 0, 0, 0,
+     ctl_verb_tasks},
+    {"show", "TASK", "show one execution as a waterfall; the first digits of its id are enough", NULL,
+     OPTIONS (show_options), 1, 1, 0, ctl_verb_show},
+};
+const uint32_t ctl_verb_count = COUNT (ctl_verbs);
+
+const ctl_verb_t *ctl_verb_find (const char *name)
+{
+  for (uint32_t n = 0; n < ctl_verb_count; n++)
+    if (strcmp (ctl_verbs[n].name, name) == 0)
+      return &ctl_verbs[n];
+  return NULL;
+}
