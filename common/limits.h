@@ -71,8 +71,9 @@
 #define WEFT_BOOTS_MAX     4096   /* hosts: no more than instances */
 #define WEFT_LOSS_INTERVALS_MAX                                                                              \
   16384 /* beyond, neighbours are joined: the window widens, no loss is forgotten */
-#define WEFT_ANALYSE_NAMES_MAX 512   /* task names told apart in one analysis */
-#define WEFT_STARTS_MAX        65536 /* probes (and their restarts) whose batch numbers are remembered */
-#define WEFT_SINK_MAX          4096  /* executions of one transaction; what a full disk can hold back here */
+#define WEFT_ANALYSE_NAMES_MAX   512   /* task names told apart in one analysis */
+#define WEFT_STARTS_MAX          65536 /* probes (and their restarts) whose batch numbers are remembered */
+#define WEFT_SINK_MAX            4096 /* executions of one transaction; what a full disk can hold back here */
+#define WEFT_ANALYSE_ORPHANS_MAX 4096 /* (service, reason) pairs told apart; services come from others */
 
 #endif

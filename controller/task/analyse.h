@@ -63,6 +63,9 @@ typedef struct {
   json_t *text;                     /* holds the strings */
 } ctl_analysis_t;
 
+#define CTL_ANALYSE_DURATIONS 262144u /* 10 MiB of samples a name */
+#define CTL_ANALYSE_TREES     1024u   /* trees whose rows are kept: enough for a mean */
+
 typedef struct ctl_analyse_t ctl_analyse_t;
 
 ctl_analyse_t *ctl_analyse_new (void);

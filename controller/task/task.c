@@ -17,6 +17,36 @@ const char *ctl_hop_text (ctl_hop_t hop)
   return (unsigned) hop < CTL_HOP_COUNT ? text[hop] : "";
 }
 
+const char *ctl_reason_text (uint8_t reason)
+{
+  static const char *const text[] = {
+#define XX(number, name, words) [number] = words,
+    WEFT_REASON_MAP (XX)
+#undef XX
+  };
+  return reason < sizeof text / sizeof *text ? text[reason] : "";
+}
+
+const char *ctl_error_text (uint8_t error)
+{
+  static const char *const text[] = {
+#define XX(number, name, word) [number] = word,
+    WEFT_ERROR_MAP (XX)
+#undef XX
+  };
+  return error < sizeof text / sizeof *text ? text[error] : "";
+}
+
+const char *ctl_loss_text (int loss)
+{
+  static const char *const text[] = {
+#define XX(number, name, words) [number] = words,
+    WEFT_LOSS_MAP (XX)
+#undef XX
+  };
+  return (unsigned) loss < WEFT_LOSS_COUNT ? text[loss] : "";
+}
+
 void ctl_execution_destroy (ctl_execution_t **self_p)
 {
   ctl_execution_t *self = *self_p;

@@ -28,6 +28,12 @@ typedef enum {
       CTL_HOP_COUNT
 } ctl_hop_t;
 const char *ctl_hop_text (ctl_hop_t hop);
+/* Of a weft_reason_t, for people; "" for one that is none. */
+const char *ctl_reason_text (uint8_t reason);
+/* Of a weft_error_t; "" for one that is none. */
+const char *ctl_error_text (uint8_t error);
+/* Of a weft_loss_t. */
+const char *ctl_loss_text (int loss);
 
 #define CTL_NO_PARENT UINT32_MAX
 

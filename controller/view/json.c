@@ -6,56 +6,11 @@
 
 #include "../../common/ids.h"
 #include "../../common/status.h"
-
-static const char *const error_text[] = {
-#define XX(number, name, text) [number] = text,
-    WEFT_ERROR_MAP (XX)
-#undef XX
-};
-
-static const char *const loss_name[] = {
-#define XX(number, name, text) [number] = text,
-    WEFT_LOSS_MAP (XX)
-#undef XX
-};
-
-/* Bytes of the UTF-8 sequence at `text` that jansson accepts; 0: none. */
-static size_t sequence (const unsigned char *text)
-{
-  size_t size = text[0] < 0x80   ? 1
-                : text[0] < 0xc2 ? 0
-                : text[0] < 0xe0 ? 2
-                : text[0] < 0xf0 ? 3
-                : text[0] < 0xf5 ? 4
-                                 : 0;
-  for (size_t i = 1; i < size; i++)
-    if ((text[i] & 0xc0) != 0x80)
-      return 0;
-  if ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] > 0x9f) ||
-      (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] > 0x8f))
-    return 0;
-  return size;
-}
+#include "../task/utf8.h"
 
 json_t *ctl_json_text (const char *text)
 {
-  json_t *plain = json_string (text);
-  if (plain)
-    return plain;
-  size_t size = strlen (text), at = 0;
-  char *fixed = malloc (size * 3 + 1);
-  if (!fixed)
-    return NULL;
-  while (*text) {
-    size_t taken = sequence ((const unsigned char *) text);
-    memcpy (fixed + at, taken ? text : "\xef\xbf\xbd", taken ? taken : 3);
-    at += taken ? taken : 3;
-    text += taken ? taken : 1;
-  }
-  fixed[at] = 0;
-  json_t *json = json_string (fixed);
-  free (fixed);
-  return json;
+  return ctl_utf8_json (text);
 }
 
 static json_t *id (uint64_t value)
@@ -95,10 +50,8 @@ static json_t *known_vm (const char *vm)
 
 static json_t *error_of (const ctl_subtask_t *subtask)
 {
-  unsigned error = subtask->error;
-  if (error == WEFT_ERROR_NONE || error >= sizeof error_text / sizeof *error_text)
-    return json_null ();
-  return json_string (error_text[error]);
+  const char *text = ctl_error_text (subtask->error);
+  return *text ? json_string (text) : json_null ();
 }
 
 /* jansson's _new setters take the value's reference and fail on NULL: one failure anywhere is remembered. */
@@ -178,6 +131,10 @@ json_t *ctl_json_execution (const ctl_execution_t *execution)
   rc |= json_object_set_new (json, "start_ns", count (execution->start_ns));
   rc |= json_object_set_new (json, "duration_ns", count (execution->duration_ns));
   rc |= json_object_set_new (json, "kind", json_string (orphan ? "orphan" : "task"));
+  if (orphan) { /* beyond the schema: whence, and why nobody knows more */
+    rc |= json_object_set_new (json, "origin", ctl_json_text (execution->origin));
+    rc |= json_object_set_new (json, "reason", json_string (ctl_reason_text (execution->reason)));
+  }
   rc |= json_object_set_new (json, "complete", json_boolean (execution->complete));
   rc |= json_object_set_new (json, "critical_path", path);
   rc |= json_object_set_new (json, "subtasks", subtasks);
@@ -218,7 +175,7 @@ json_t *ctl_json_instance (const ctl_instance_t *instance)
     if (instance->active >> i & 1)
       rc |= json_array_append_new (active, json_string (action[i]));
   for (int i = 0; i < WEFT_LOSS_COUNT; i++)
-    rc |= json_object_set_new (losses, loss_name[i], count (instance->losses[i]));
+    rc |= json_object_set_new (losses, ctl_loss_text (i), count (instance->losses[i]));
   rc |= json_object_set_new (json, "instance", uuid (instance->uuid));
   rc |= json_object_set_new (json, "vm", ctl_json_text (instance->vm));
   rc |= json_object_set_new (json, "version", ctl_json_text (instance->version));
@@ -297,7 +254,7 @@ int ctl_json_to_instance (const json_t *json, ctl_instance_t *ret_instance)
   NUMBER_MAP (XX)
 #undef XX
   for (int i = 0; i < WEFT_LOSS_COUNT; i++)
-    instance.losses[i] = number_at (json_object_get (json, "losses"), loss_name[i], INT64_MAX, &rc);
+    instance.losses[i] = number_at (json_object_get (json, "losses"), ctl_loss_text (i), INT64_MAX, &rc);
   if (rc == 0)
     *ret_instance = instance;
   return rc;
