@@ -42,15 +42,24 @@ typedef struct {
   int insert; /* 1: send `iov`/`iov_count` instead of the caller's vector */
   struct iovec iov[PROBE_IOV_MAX + 2];
   int iov_count;
-  /* private to connection.c */
+  /* private to connection.c and embed.c */
   uint32_t generation, index;
-  size_t app_size, before, insert_size, insert_offset;
+  uint32_t turn;               /* of this write in its direction */
+  uint8_t mode;                /* what after_write has to do */
+  uint8_t old;                 /* the text is the rest of an earlier insert */
+  uint32_t head;               /* number of the head that the text belongs to */
+  int flags;                   /* the caller's */
+  const struct iovec *app_iov; /* the caller's vector, valid until after_write */
+  int app_count;
+  size_t app_size, insert_offset, insert_size;
+  size_t cut;            /* bytes of the application that the text stands for: 0, or insert_size */
   uint8_t snapshot[384]; /* of the outbound machine, to roll back a short write */
   char text[192];        /* the insert */
 } probe_write_t;
 
 typedef struct {
   uint32_t generation, index;
+  uint32_t turn;
 } probe_read_t;
 
 /* connect() returned 0 or EINPROGRESS / accept() returned fd: the connection is
@@ -83,8 +92,13 @@ void probe_connection_after_read (int fd, const probe_read_t *read, const struct
                                   ssize_t result);
 
 /* Reports what is still open (end of an instruction; parked thread), then
- * forgets all connections. */
+ * forgets all connections. probe_actions must be 0 already: what is born
+ * afterwards belongs to the next activation. */
 void probe_connections_flush (void);
+/* Inserts that were cut by a short write and whose rest waits for the next
+ * write. While it is not 0 the hooks should stay active a little longer (with
+ * WEFT_ACTION_EMBED off), or the peer sees half a line. */
+unsigned probe_connections_pending (void);
 /* Forgets everything without a report (forked child). */
 void probe_connections_reset (void);
 

@@ -34,6 +34,13 @@ typedef struct {
  * request that no instruction asked for (no match, sampled out, no root rule):
  * known, and nothing is to be embedded for it. 0: table full. */
 probe_handle_t probe_context_open (const uint8_t task[WEFT_TASK_ID_SIZE], uint64_t subtask);
+/* The same for a subtask that came with request id `request` (0: none). */
+probe_handle_t probe_context_receive (const uint8_t task[WEFT_TASK_ID_SIZE], uint64_t subtask,
+                                      uint64_t request);
+/* 1: a subtask that was received under (task, request) is open, on whatever
+ * thread: what carries these ids forwards its header. 0: none. */
+int probe_context_find (const uint8_t task[WEFT_TASK_ID_SIZE], uint64_t request,
+                        probe_context_t *ret_context);
 /* Any thread may close; idempotent. */
 void probe_context_close (probe_handle_t handle);
 /* 1: known, *ret_context set (its subtask is 0 where nothing is to be

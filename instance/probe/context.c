@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "context.h"
+
+#include <string.h>
+
+#include "state.h"
+
+#define SUBTASKS_MAX 4096 /* open at once in one VM: 256 KiB; beyond it requests are unknown, counted */
+#define PROBES_MAX   16   /* entries looked at before the table counts as full */
+#define THREAD_MAX   4    /* open subtasks remembered per thread; initial-exec TLS is scarce */
+
+/* word = generation << 2 | state. A reader copies the entry between two looks
+ * at the word; only the opener writes while it is FILLING. */
+enum { FREE = 0, FILLING = 1, OPEN = 2, STATE = 3 };
+
+typedef struct {
+  uint32_t word;
+  uint32_t reserved;
+  uint64_t task[2];
+  uint64_t subtask, request;
+} entry_t;
+
+typedef struct {
+  probe_handle_t open[THREAD_MAX];
+  uint32_t round; /* of the table; another one: everything here is from before a reset */
+  uint8_t count;
+  uint8_t overflow; /* more than THREAD_MAX were open at once: which ones is not known any more */
+  uint8_t waited;   /* X3: void until the next open */
+  uint8_t loop;     /* X3: void for good */
+} thread_t;
+
+static entry_t table[SUBTASKS_MAX];
+static uint32_t table_round;
+static _Thread_local thread_t thread;
+static const probe_slot_t *adapter;
+
+static int cannot_read (probe_handle_t *ret_handle)
+{
+  return -1;
+}
+static int cannot_set (probe_handle_t handle)
+{
+  return -1;
+}
+static const probe_slot_t none = {cannot_read, cannot_set};
+
+static uint64_t load (const uint64_t *from)
+{
+  return __atomic_load_n (from, __ATOMIC_RELAXED);
+}
+static void store (uint64_t *to, uint64_t value)
+{
+  __atomic_store_n (to, value, __ATOMIC_RELAXED);
+}
+
+static uint32_t place (uint64_t id)
+{
+  return (uint32_t) ((id * 0x9e3779b97f4a7c15ull) >> 52);
+}
+_Static_assert(SUBTASKS_MAX == 1 << 12, "place takes 12 bits");
+
+static entry_t *entry_of (probe_handle_t handle)
+{
+  return &table[handle & (SUBTASKS_MAX - 1)];
+}
+
+static int is_open (probe_handle_t handle)
+{
+  return handle && __atomic_load_n (&entry_of (handle)->word, __ATOMIC_ACQUIRE) == (uint32_t) (handle >> 32);
+}
+
+/* X1. 1: *ret_context is what the handle stood for. */
+static int resolve (probe_handle_t handle, probe_context_t *ret_context)
+{
+  if (!is_open (handle))
+    return 0;
+  const entry_t *entry = entry_of (handle);
+  uint64_t task[2] = {load (&entry->task[0]), load (&entry->task[1])};
+  uint64_t subtask = load (&entry->subtask);
+  __atomic_thread_fence (__ATOMIC_ACQUIRE);
+  if (!is_open (handle))
+    return 0;
+  memcpy (ret_context->task, task, sizeof task);
+  ret_context->subtask = subtask;
+  return 1;
+}
+
+/* ---- the thread slot ---------------------------------------------------- */
+static void thread_prune (void)
+{
+  uint32_t round = __atomic_load_n (&table_round, __ATOMIC_ACQUIRE);
+  if (thread.round != round) {
+    memset (&thread, 0, sizeof thread);
+    thread.round = round;
+  }
+  unsigned kept = 0;
+  for (unsigned i = 0; i < thread.count; i++)
+    if (is_open (thread.open[i]))
+      thread.open[kept++] = thread.open[i];
+  thread.count = (uint8_t) kept;
+}
+
+static void thread_enter (probe_handle_t handle)
+{
+  thread_prune ();
+  thread.waited = 0;
+  if (thread.count == THREAD_MAX)
+    thread.overflow = 1;
+  else
+    thread.open[thread.count++] = handle;
+}
+
+void probe_context_event_loop (void)
+{
+  thread_prune ();
+  thread.waited = 1;
+  if (thread.count || thread.overflow)
+    thread.loop = 1;
+}
+
+/* ---- open and close ----------------------------------------------------- */
+probe_handle_t probe_context_receive (const uint8_t task[WEFT_TASK_ID_SIZE], uint64_t subtask,
+                                      uint64_t request)
+{
+  uint64_t half[2];
+  memcpy (half, task, sizeof half);
+  // What probe_context_find looks for stands where the request id says; the others anywhere.
+  uint64_t where = request ? request : subtask ? subtask : weft_ids_next (probe_ids ());
+  for (uint32_t i = 0; i < PROBES_MAX; i++) {
+    uint32_t index = (place (where) + i) & (SUBTASKS_MAX - 1);
+    entry_t *entry = &table[index];
+    uint32_t word = __atomic_load_n (&entry->word, __ATOMIC_RELAXED);
+    if ((word & STATE) != FREE || !__atomic_compare_exchange_n (&entry->word, &word, word | FILLING, 0,
+                                                                __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+      continue;
+    store (&entry->task[0], half[0]);
+    store (&entry->task[1], half[1]);
+    store (&entry->subtask, subtask);
+    store (&entry->request, request);
+    __atomic_store_n (&entry->word, word | OPEN, __ATOMIC_RELEASE);
+    probe_handle_t handle = index | (uint64_t) (word | OPEN) << 32;
+    const probe_slot_t *slot = __atomic_load_n (&adapter, __ATOMIC_ACQUIRE);
+    if (slot)
+      slot->set (handle);
+    thread_enter (handle);
+    return handle;
+  }
+  // This thread now works for somebody we cannot name: whoever is open on it is not the one.
+  thread_prune ();
+  thread.overflow = 1;
+  probe_count (SHM_COUNT_TABLE_FULL, 1);
+  return 0;
+}
+
+probe_handle_t probe_context_open (const uint8_t task[WEFT_TASK_ID_SIZE], uint64_t subtask)
+{
+  return probe_context_receive (task, subtask, 0);
+}
+
+void probe_context_close (probe_handle_t handle)
+{
+  uint32_t word = (uint32_t) (handle >> 32);
+  if (handle)
+    __atomic_compare_exchange_n (&entry_of (handle)->word, &word, (word & ~(uint32_t) STATE) + STATE + 1, 0,
+                                 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+void probe_context_reset (void)
+{
+  __atomic_fetch_add (&table_round, 1, __ATOMIC_ACQ_REL);
+  for (uint32_t i = 0; i < SUBTASKS_MAX; i++) {
+    uint32_t word = __atomic_load_n (&table[i].word, __ATOMIC_RELAXED);
+    if ((word & STATE) == OPEN)
+      probe_context_close (i | (uint64_t) word << 32);
+  }
+}
+
+/* ---- lookups ------------------------------------------------------------ */
+static int thread_current (probe_context_t *ret_context, weft_reason_t *ret_reason)
+{
+  thread_prune ();
+  if (thread.loop || thread.waited)
+    *ret_reason = WEFT_REASON_EVENT_LOOP;
+  else if (thread.overflow || thread.count > 1)
+    *ret_reason = WEFT_REASON_SEVERAL_OPEN;
+  else if (thread.count == 1 && resolve (thread.open[0], ret_context))
+    return 1;
+  else
+    *ret_reason = WEFT_REASON_NO_CONTEXT;
+  return 0;
+}
+
+int probe_context_current (probe_context_t *ret_context, weft_reason_t *ret_reason)
+{
+  const probe_slot_t *slot = __atomic_load_n (&adapter, __ATOMIC_ACQUIRE);
+  if (!slot)
+    return thread_current (ret_context, ret_reason);
+  probe_handle_t handle = 0;
+  *ret_reason = WEFT_REASON_VM_CONTEXT;
+  if (slot->get (&handle) < 0)
+    return 0;
+  if (resolve (handle, ret_context))
+    return 1;
+  *ret_reason = WEFT_REASON_NO_CONTEXT;
+  return 0;
+}
+
+int probe_context_find (const uint8_t task[WEFT_TASK_ID_SIZE], uint64_t request, probe_context_t *ret_context)
+{
+  if (request == 0)
+    return 0;
+  for (uint32_t i = 0; i < PROBES_MAX; i++) {
+    uint32_t index = (place (request) + i) & (SUBTASKS_MAX - 1);
+    uint32_t word = __atomic_load_n (&table[index].word, __ATOMIC_ACQUIRE);
+    if ((word & STATE) != OPEN || load (&table[index].request) != request)
+      continue;
+    probe_context_t found;
+    if (resolve (index | (uint64_t) word << 32, &found) &&
+        memcmp (found.task, task, WEFT_TASK_ID_SIZE) == 0) {
+      *ret_context = found;
+      return 1;
+    }
+  }
+  return 0;
+}
+
+void probe_context_use (const probe_slot_t *slot)
+{
+  __atomic_store_n (&adapter, slot, __ATOMIC_RELEASE);
+}
+
+void probe_context_use_none (void)
+{
+  probe_context_use (&none);
+}

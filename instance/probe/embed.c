@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "embed.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "../../common/clocks.h"
+#include "proof.h"
+#include "socket_calls.h"
+
+#define FINISH_TRIES 64 /* calls to get the rest of an insert out of a blocking socket */
+
+static unsigned waiting;
+
+unsigned probe_embed_waiting (void)
+{
+  return __atomic_load_n (&waiting, __ATOMIC_RELAXED);
+}
+
+void probe_embed_reset (void)
+{
+  waiting = 0;
+}
+
+static void set_pending (probe_connection_t *self, const char *text, size_t size, size_t cut)
+{
+  if (!self->pending_size && size)
+    __atomic_fetch_add (&waiting, 1, __ATOMIC_RELAXED);
+  else if (self->pending_size && !size)
+    __atomic_fetch_sub (&waiting, 1, __ATOMIC_RELAXED);
+  memmove (self->pending, text, size);
+  self->pending_size = (uint8_t) size;
+  self->pending_cut = (uint8_t) cut;
+}
+
+/* ---- the replaced vector ------------------------------------------------ */
+static void add (probe_write_t *write, const char *data, size_t size)
+{
+  if (size == 0 || write->iov_count == PROBE_IOV_MAX + 2)
+    return;
+  write->iov[write->iov_count].iov_base = (void *) (uintptr_t) data;
+  write->iov[write->iov_count++].iov_len = size;
+}
+
+/* [before][text][after], `cut` bytes of the application left out after text. */
+static void splice (probe_write_t *write)
+{
+  size_t at = 0, from = write->insert_offset, to = from + write->cut;
+  int placed = 0;
+  write->insert = 1;
+  write->iov_count = 0;
+  for (int i = 0; i < write->app_count; i++) {
+    const char *data = write->app_iov[i].iov_base;
+    size_t size = write->app_iov[i].iov_len;
+    size_t before = from > at ? from - at : 0;
+    size_t skip = to > at ? to - at : 0;
+    before = before < size ? before : size;
+    skip = skip < size ? skip : size;
+    add (write, data, before);
+    if (!placed && at + size >= from && (before < size || i + 1 == write->app_count)) {
+      add (write, write->text, write->insert_size);
+      placed = 1;
+    }
+    add (write, data + skip, size - skip);
+    at += size;
+  }
+}
+
+size_t probe_embed_share (const probe_write_t *write, size_t result, size_t *ret_text)
+{
+  *ret_text = 0;
+  if (!write->insert || result <= write->insert_offset)
+    return result;
+  size_t text = result - write->insert_offset;
+  if (text < write->insert_size) {
+    *ret_text = text;
+    return write->insert_offset + (write->cut ? text : 0);
+  }
+  *ret_text = write->insert_size;
+  return result - write->insert_size + write->cut;
+}
+
+int probe_embed_whole (const probe_write_t *write, ssize_t result)
+{
+  size_t all = write->app_size + (write->insert ? write->insert_size - write->cut : 0);
+  return result >= 0 && (size_t) result == all;
+}
+
+void probe_embed_pending (probe_connection_t *self, probe_write_t *write)
+{
+  size_t size = self->pending_size;
+  // Digits that stand for the application's: as many as it hands in now.
+  if (self->pending_cut && size > write->app_size)
+    size = write->app_size;
+  memcpy (write->text, self->pending, size);
+  write->old = 1;
+  write->insert_offset = 0;
+  write->insert_size = size;
+  write->cut = self->pending_cut ? size : 0;
+  splice (write);
+}
+
+/* ---- what a request carries --------------------------------------------- */
+static void bare (probe_connection_t *self, probe_exchange_t *exchange, weft_reason_t reason)
+{
+  exchange->kind = 0;
+  probe_count (SHM_COUNT_BARE, 1);
+  probe_exchange_bare (self, reason);
+}
+
+/* NONE, or why nothing may be altered on this connection now. */
+static weft_reason_t may_touch (probe_connection_t *self, const probe_config_t *config,
+                                const probe_write_t *write)
+{
+  if (write->insert)
+    return WEFT_REASON_PIPELINE; // one alteration a call
+  if (config->embed_to != WEFT_EMBED_TO_ANY && !self->is_private)
+    return WEFT_REASON_ADDRESS;
+  if (write->app_count > PROBE_IOV_MAX)
+    return WEFT_REASON_HEAD_LIMIT;
+  if (self->inserts % PROBE_PROOF_EVERY == 0) {
+    int holds = probe_proof_holds (self);
+    if (holds == 0)
+      probe_give_up (self, SHM_COUNT_GIVEN_UP_PROOF, PROBE_HOLDS (PROBE_OUT));
+    if (holds != 1)
+      return WEFT_REASON_UNPROVEN;
+  }
+  self->inserts++;
+  return WEFT_REASON_NONE;
+}
+
+static void take (probe_exchange_t *exchange, const probe_trace_t *trace)
+{
+  exchange->kind = WEFT_REPORT_EMBED;
+  memcpy (exchange->task, trace->task, WEFT_TASK_ID_SIZE);
+  exchange->request = trace->request;
+}
+
+/* The application's own context goes out. Where it is one that we received, it
+ * is a header passed on as it came, and its request id becomes one of ours if
+ * the digits leave in this call. */
+static void carry (probe_connection_t *self, probe_write_t *write, probe_exchange_t *exchange,
+                   const probe_carried_t *carried, size_t at, int forwarded)
+{
+  const probe_http1_t *head = &self->machine[PROBE_OUT];
+  const probe_config_t *config = __atomic_load_n (&probe_config, __ATOMIC_ACQUIRE);
+  int private = carried == &head->weft;
+  size_t digits = carried->at + (private ? PROBE_WEFT_TASK_DIGITS : PROBE_TRACEPARENT_DIGITS);
+  take (exchange, &carried->trace);
+  exchange->flags |= WEFT_REPORT_ADOPTED | (private ? WEFT_REPORT_PRIVATE : 0);
+  // at - head_size: where this head begins, seen from this call; may be before it.
+  if (!forwarded || at + digits < head->head_size || may_touch (self, config, write) != WEFT_REASON_NONE)
+    return;
+  exchange->flags &= ~WEFT_REPORT_ADOPTED;
+  exchange->request = weft_ids_next (probe_ids ());
+  weft_hex_put_u64 (write->text, exchange->request);
+  write->insert_offset = at + digits - head->head_size;
+  write->insert_size = write->cut = 16;
+  write->head = head->heads;
+  splice (write);
+}
+
+static void insert (probe_connection_t *self, probe_write_t *write, probe_exchange_t *exchange,
+                    const probe_context_t *context, size_t at)
+{
+  const probe_http1_t *head = &self->machine[PROBE_OUT];
+  const probe_config_t *config = __atomic_load_n (&probe_config, __ATOMIC_ACQUIRE);
+  weft_reason_t reason = WEFT_REASON_HEAD_LIMIT;
+  if (head->fields <= PROBE_EMBED_FIELDS_MAX && head->head_size <= PROBE_EMBED_HEAD_MAX)
+    reason = may_touch (self, config, write);
+  if (reason != WEFT_REASON_NONE) {
+    bare (self, exchange, reason);
+    return;
+  }
+  probe_trace_t trace = {.request = weft_ids_next (probe_ids ())};
+  if (context)
+    memcpy (trace.task, context->task, WEFT_TASK_ID_SIZE);
+  else
+    weft_ids_task (probe_ids (), trace.task);
+  take (exchange, &trace);
+  write->insert_offset = at;
+  write->cut = 0;
+  write->head = head->heads;
+  if (config->carrier == WEFT_CARRIER_WEFT || head->foreign) {
+    exchange->flags |= WEFT_REPORT_PRIVATE;
+    write->insert_size = probe_weft_task_put (write->text, &trace);
+  } else {
+    write->insert_size = probe_traceparent_put (write->text, &trace);
+  }
+  splice (write);
+}
+
+static void choose (probe_connection_t *self, probe_write_t *write, probe_exchange_t *exchange, size_t at)
+{
+  const probe_http1_t *head = &self->machine[PROBE_OUT];
+  const probe_config_t *config = __atomic_load_n (&probe_config, __ATOMIC_ACQUIRE);
+  const probe_carried_t *carried = NULL;
+  probe_context_t context;
+  weft_reason_t reason = WEFT_REASON_NONE;
+  if (head->weft.count)
+    carried = &head->weft;
+  else if (head->traceparent.count && config->carrier != WEFT_CARRIER_WEFT)
+    carried = &head->traceparent;
+  if (carried && (carried->count > 1 || !carried->valid)) {
+    bare (self, exchange, WEFT_REASON_CONTEXT);
+    return;
+  }
+  int forwarded = carried && probe_context_find (carried->trace.task, carried->trace.request, &context);
+  int known = forwarded || probe_context_current (&context, &reason);
+  if (known && context.subtask == 0) {
+    bare (self, exchange, WEFT_REASON_UNMATCHED);
+    return;
+  }
+  exchange->subtask = known ? context.subtask : 0;
+  if (!known) {
+    exchange->flags |= WEFT_REPORT_ORPHAN;
+    exchange->reason = (uint8_t) reason;
+  }
+  if (carried)
+    carry (self, write, exchange, carried, at, forwarded);
+  else
+    insert (self, write, exchange, known ? &context : NULL, at);
+  if (exchange->kind)
+    probe_count (SHM_COUNT_EMBEDDED, 1);
+}
+
+/* The blank line of a head is next, at offset `at` of this call (E2). */
+static void decide (probe_connection_t *self, probe_write_t *write, size_t at)
+{
+  const probe_http1_t *head = &self->machine[PROBE_OUT];
+  uint32_t number = head->heads - 1;
+  uint32_t popped = __atomic_load_n (&self->popped, __ATOMIC_ACQUIRE);
+  int again = self->pushed != number; // a short write took it back
+  if (number - popped >= PROBE_EXCHANGES_MAX) {
+    // Full; or popped already: answered before it had been sent.
+    if ((int32_t) (number - popped) > 0)
+      probe_exchange_bare (self, WEFT_REASON_PIPELINE);
+    probe_give_up (self, SHM_COUNT_GIVEN_UP_OTHER, PROBE_HOLDS (PROBE_OUT));
+    return;
+  }
+  probe_exchange_t *exchange = probe_exchange (self, number);
+  probe_exchange_begin (exchange, head, self->start_ns);
+  if (probe_state (self) == PROBE_PROVEN) {
+    if (!again)
+      probe_count (SHM_COUNT_REQUESTS_OUT, 1);
+    if ((probe_active () & WEFT_ACTION_EMBED) && head->method != PROBE_METHOD_CONNECT)
+      choose (self, write, exchange, at);
+  } else {
+    if (!again)
+      probe_count (SHM_COUNT_UNPROVEN, 1);
+    if (probe_active () & WEFT_ACTION_EMBED)
+      probe_exchange_bare (self, WEFT_REASON_UNPROVEN);
+  }
+  if (!again)
+    __atomic_store_n (&self->pushed, number + 1, __ATOMIC_RELEASE);
+}
+
+/* ---- bytes on their way out --------------------------------------------- */
+/* One stretch; *at_p is its offset in the call. Returns 0 when the connection
+ * is not followed any further. */
+static int outbound (probe_connection_t *self, probe_write_t *write, const char *data, size_t size,
+                     size_t *at_p)
+{
+  probe_http1_t *machine = &self->machine[PROBE_OUT];
+  for (;;) {
+    if (size && probe_http1_idle (machine)) {
+      // In lockstep only one request is ever under way.
+      if (probe_state (self) == PROBE_CANDIDATE && machine->heads) {
+        probe_misfit (self, PROBE_OUT, PROBE_HOLDS (PROBE_OUT));
+        return 0;
+      }
+      self->start_ns = weft_boot_ns ();
+    }
+    size_t used;
+    probe_http1_event_t event = probe_http1_feed (machine, data, size, &used);
+    data += used;
+    size -= used;
+    *at_p += used;
+    switch (event) {
+    case PROBE_HTTP1_MORE:
+      return 1;
+    case PROBE_HTTP1_BLANK:
+      // mark: part of what this head carries has left in an earlier call.
+      if (!machine->mark)
+        decide (self, write, *at_p);
+      machine->mark = 0;
+      if (probe_state (self) == PROBE_GIVEN_UP)
+        return 0;
+      break;
+    case PROBE_HTTP1_HEAD:
+    case PROBE_HTTP1_END:
+      break;
+    default:
+      probe_misfit (self, PROBE_OUT, PROBE_HOLDS (PROBE_OUT));
+      return 0;
+    }
+  }
+}
+
+void probe_embed_before (probe_connection_t *self, probe_write_t *write)
+{
+  size_t at = 0;
+  memcpy (write->snapshot, &self->machine[PROBE_OUT], sizeof self->machine[PROBE_OUT]);
+  for (int i = 0; i < write->app_count; i++)
+    if (!outbound (self, write, write->app_iov[i].iov_base, write->app_iov[i].iov_len, &at))
+      return;
+}
+
+/* ---- what the kernel did not take --------------------------------------- */
+/* The machine as it was before the call, then `size` bytes of the application. */
+static void feed_again (probe_connection_t *self, const probe_write_t *write, size_t size)
+{
+  probe_http1_t *machine = &self->machine[PROBE_OUT];
+  memcpy (machine, write->snapshot, sizeof *machine);
+  for (int i = 0; i < write->app_count && size; i++) {
+    const char *data = write->app_iov[i].iov_base;
+    size_t part = write->app_iov[i].iov_len < size ? write->app_iov[i].iov_len : size;
+    size -= part;
+    for (;;) {
+      size_t used;
+      probe_http1_event_t event = probe_http1_feed (machine, data, part, &used);
+      data += used;
+      part -= used;
+      if (event == PROBE_HTTP1_BLANK)
+        machine->mark = 0;
+      else if (event == PROBE_HTTP1_MORE || event == PROBE_HTTP1_FAILED)
+        break;
+    }
+  }
+}
+
+void probe_embed_rollback (probe_connection_t *self, probe_write_t *write, ssize_t result)
+{
+  size_t text = 0, app = result > 0 ? probe_embed_share (write, (size_t) result, &text) : 0;
+  if (probe_state (self) == PROBE_PROVEN || probe_state (self) == PROBE_CANDIDATE) {
+    feed_again (self, write, app);
+    // The blank line is still to come, and what it decides is decided.
+    if (text && !write->old && self->machine[PROBE_OUT].heads < write->head)
+      self->machine[PROBE_OUT].mark = 1;
+  }
+  if (!write->insert)
+    return;
+  if (write->old)
+    set_pending (self, self->pending + text, self->pending_size - text,
+                 self->pending_cut ? self->pending_size - text : 0);
+  else if (text && text < write->insert_size)
+    set_pending (self, write->text + text, write->insert_size - text,
+                 write->cut ? write->insert_size - text : 0);
+}
+
+/* Only the insert left, nothing of the application: it has written nothing, and
+ * must be told so, or wait until some of it has. */
+ssize_t probe_embed_finish (probe_connection_t *self, probe_write_t *write, int fd)
+{
+  if ((write->flags & MSG_DONTWAIT) || probe_kernel.nonblocking (fd)) {
+    errno = EAGAIN;
+    return -1;
+  }
+  for (int i = 0; i < FINISH_TRIES; i++) {
+    probe_embed_pending (self, write);
+    struct msghdr message;
+    memset (&message, 0, sizeof message);
+    message.msg_iov = write->iov;
+    message.msg_iovlen = (size_t) write->iov_count;
+    ssize_t result = probe_real.sendmsg (fd, &message, write->flags);
+    if (result < 0 && errno != EINTR)
+      return result;
+    size_t text, app = result > 0 ? probe_embed_share (write, (size_t) result, &text) : 0;
+    memcpy (write->snapshot, &self->machine[PROBE_OUT], sizeof self->machine[PROBE_OUT]);
+    if (result > 0) {
+      self->seen[PROBE_OUT] += (uint64_t) result;
+      probe_embed_rollback (self, write, result);
+    }
+    if (app)
+      return (ssize_t) app;
+  }
+  errno = EAGAIN;
+  return -1;
+}
+
+void probe_embed_forget (probe_connection_t *self, int send)
+{
+  if (!self->pending_size)
+    return;
+  if (send && !self->pending_cut)
+    (void) probe_real.send (self->fd, self->pending, self->pending_size, MSG_DONTWAIT | MSG_NOSIGNAL);
+  set_pending (self, self->pending, 0, 0);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* embed: the client side of a connection. Decides at the blank line of each
+ * request head what the request is to carry, inserts it, and keeps the account
+ * of what the kernel took of it (C1, C3, C4). */
+#ifndef PROBE_EMBED_H
+#define PROBE_EMBED_H
+
+#include "exchange.h"
+
+#define PROBE_EMBED_FIELDS_MAX 64   /* servers refuse at 100 fields */
+#define PROBE_EMBED_HEAD_MAX   6144 /* bytes; servers refuse at 8 KiB */
+
+/* The caller owns the outbound direction. The write's app_* fields are set;
+ * these bytes are about to leave. */
+void probe_embed_before (probe_connection_t *self, probe_write_t *write);
+/* Puts the rest of a cut insert before the caller's bytes (C4), in any state. */
+void probe_embed_pending (probe_connection_t *self, probe_write_t *write);
+/* What a result means: bytes of the application; *ret_text of the text. */
+size_t probe_embed_share (const probe_write_t *write, size_t result, size_t *ret_text);
+/* 1: everything left, nothing to undo. */
+int probe_embed_whole (const probe_write_t *write, ssize_t result);
+/* The kernel took less than everything, or nothing (negative). The caller owns
+ * the outbound direction and no later write has begun. */
+void probe_embed_rollback (probe_connection_t *self, probe_write_t *write, ssize_t result);
+/* Sends the rest of a cut insert, if the caller may be made to wait. Returns
+ * what the application is to see where nothing of its own has left. */
+ssize_t probe_embed_finish (probe_connection_t *self, probe_write_t *write, int fd);
+/* Inserts whose rest waits. */
+unsigned probe_embed_waiting (void);
+/* The connection is going away: its rest with it. `send`: try to get it out. */
+void probe_embed_forget (probe_connection_t *self, int send);
+/* Forked child: none waits here. */
+void probe_embed_reset (void);
+
+#endif
