@@ -67,20 +67,16 @@ static uint64_t done_subs;
 static probe_got_counts_t counts;
 
 static uint32_t lock_word;
-static __thread uint32_t fork_holds;
 
 /* ---- lock ---------------------------------------------------------------- */
-/* One scan, or any number of forks: forks do not hinder each other. */
-static int enter (int tries, int scan)
+/* The high bit: a scan runs; below it the number of forks that run or wait. A
+ * scan begins only where there is none, so forks wait for one scan at most. */
+static int lock (void)
 {
-  for (int i = 0; i < tries; i++) {
-    uint32_t now = __atomic_load_n (&lock_word, __ATOMIC_RELAXED);
-    int free_for_us = scan ? now == 0 : !(now & SCANNING);
-    if (free_for_us && __atomic_compare_exchange_n (&lock_word, &now, scan ? SCANNING : now + 1, 0,
-                                                    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+  for (int i = 0; i < LOCK_TRIES; i++) {
+    uint32_t nobody = 0;
+    if (__atomic_compare_exchange_n (&lock_word, &nobody, SCANNING, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
       return 0;
-    if (free_for_us)
-      continue;
     struct timespec pause = {0, LOCK_SLEEP_NS};
     nanosleep (&pause, NULL);
   }
@@ -89,24 +85,27 @@ static int enter (int tries, int scan)
 
 static void unlock (void)
 {
-  __atomic_store_n (&lock_word, 0, __ATOMIC_RELEASE);
+  __atomic_and_fetch (&lock_word, ~SCANNING, __ATOMIC_RELEASE);
 }
 
 void probe_got_before_fork (void)
 {
   int kept = errno;
+  __atomic_add_fetch (&lock_word, 1, __ATOMIC_ACQUIRE);
   /* Bounded: a fork out of a signal handler inside a scan must not hang. */
-  fork_holds = enter (FORK_TRIES, 0) == 0;
+  for (int i = 0; i < FORK_TRIES && (__atomic_load_n (&lock_word, __ATOMIC_ACQUIRE) & SCANNING); i++) {
+    struct timespec pause = {0, LOCK_SLEEP_NS};
+    nanosleep (&pause, NULL);
+  }
   errno = kept;
 }
 
 void probe_got_after_fork (int in_child)
 {
   if (in_child)
-    unlock ();
-  else if (fork_holds)
+    __atomic_store_n (&lock_word, 0, __ATOMIC_RELEASE);
+  else
     __atomic_sub_fetch (&lock_word, 1, __ATOMIC_RELEASE);
-  fork_holds = 0;
 }
 
 /* ---- true protections ----------------------------------------------------- */
@@ -409,7 +408,7 @@ int probe_got_patch (const probe_call_t *calls, uint32_t count, int last)
 {
   int kept = errno;
   scan_t scan = {calls, count, last};
-  int status = enter (LOCK_TRIES, 1);
+  int status = lock ();
   if (status == 0) {
     counts.deferred = 0;
     status = read_ranges ();
@@ -457,7 +456,7 @@ static void forget_unloaded (void)
 int probe_got_restore (void)
 {
   int kept = errno;
-  int status = enter (LOCK_TRIES, 1);
+  int status = lock ();
   if (status == 0) {
     status = read_ranges ();
     if (status == 0) {
