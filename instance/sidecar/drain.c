@@ -30,6 +30,16 @@ struct car_drain_t {
   uint64_t waiting_since_ns, repush_ms; /* no acknowledgement since; patience */
 };
 
+/* D1: the later of what the page and the spool say. Torn slots are freed on the way. */
+static uint64_t last_number (shm_reader_t *reader, uint64_t page)
+{
+  uint64_t last = page < BATCH_NUMBER_MAX ? page : 0, number = 0;
+  size_t size;
+  while (shm_spool_next (reader, number, &number, &size) && number < BATCH_NUMBER_MAX)
+    last = number > last ? number : last;
+  return last;
+}
+
 int car_drain_new (shm_reader_t *reader, const uint8_t instance[WEFT_UUID_SIZE],
                    const uint8_t boot[WEFT_UUID_SIZE], car_drain_t **ret_self)
 {
@@ -54,9 +64,7 @@ int car_drain_new (shm_reader_t *reader, const uint8_t instance[WEFT_UUID_SIZE],
   self->repush_ms = CAR_DRAIN_REPUSH_MS;
   shm_control_t *control = shm_control (shm_reader_base (reader));
   memcpy (self->told, control->lost_reported, sizeof self->told);
-  self->number = shm_spool_last (reader); /* D1: the later of the two */
-  if (control->batch_last > self->number && control->batch_last < BATCH_NUMBER_MAX)
-    self->number = control->batch_last;
+  self->number = last_number (reader, control->batch_last);
   *ret_self = self;
   return 0;
 }
@@ -255,13 +263,7 @@ void car_drain_repush (car_drain_t *self)
 
 unsigned car_drain_waiting (car_drain_t *self)
 {
-  uint64_t number;
-  size_t size;
-  unsigned count = 0;
-  for (uint64_t after = 0; count < SHM_SPOOL_SLOTS && shm_spool_next (self->reader, after, &number, &size);
-       after = number)
-    count++;
-  return count;
+  return shm_spool_used (self->reader);
 }
 
 uint64_t car_drain_number (const car_drain_t *self)
