@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "csv.h"
+
+#include <string.h>
+
+#include "../../common/ids.h"
+#include "../../common/status.h"
+
+static int done (FILE *out)
+{
+  return ferror (out) ? WEFT_E_IO : 0;
+}
+
+/* RFC 4180 quotes; a leading = + - @ would be a formula, tab and CR lead to one. Other
+ * control characters become blanks: no reader of these tables needs them. */
+static void text (FILE *out, const char *value, char end)
+{
+  fputc ('"', out);
+  if (*value && strchr ("=+-@\t\r", *value))
+    fputc ('\'', out);
+  for (; *value; value++) {
+    if (*value == '"')
+      fputc ('"', out);
+    fputc ((unsigned char) *value < 0x20 || *value == 0x7f ? ' ' : *value, out);
+  }
+  fputc ('"', out);
+  fputc (end, out);
+}
+
+static void number (FILE *out, uint64_t value, char end)
+{
+  fprintf (out, "%llu%c", (unsigned long long) value, end);
+}
+
+static void hex (FILE *out, const uint8_t task[WEFT_TASK_ID_SIZE])
+{
+  char digits[2 * WEFT_TASK_ID_SIZE];
+  weft_hex_put (digits, task, WEFT_TASK_ID_SIZE);
+  fprintf (out, "%.*s,", (int) sizeof digits, digits);
+}
+
+static void uuid (FILE *out, const uint8_t bytes[WEFT_UUID_SIZE])
+{
+  char digits[37];
+  weft_uuid_put (digits, bytes);
+  fprintf (out, "%s,", digits);
+}
+
+int ctl_csv_tasks (FILE *out, const ctl_analysis_t *analysis)
+{
+  fputs ("name,service,executions,complete,errors,p50_ns,p90_ns,p99_ns,max_ns,slowest\n", out);
+  for (uint32_t i = 0; i < analysis->name_count; i++) {
+    const ctl_analysis_name_t *name = &analysis->names[i];
+    char slowest[2 * WEFT_TASK_ID_SIZE];
+    text (out, name->name, ',');
+    text (out, name->service, ',');
+    number (out, name->executions, ',');
+    number (out, name->complete, ',');
+    number (out, name->errors, ',');
+    number (out, name->p50_ns, ',');
+    number (out, name->p90_ns, ',');
+    number (out, name->p99_ns, ',');
+    number (out, name->max_ns, ',');
+    weft_hex_put (slowest, name->slowest, WEFT_TASK_ID_SIZE);
+    fprintf (out, "%.*s\n", (int) sizeof slowest, slowest);
+  }
+  return done (out);
+}
+
+int ctl_csv_each_head (FILE *out)
+{
+  fputs ("task,name,service,kind,complete,start_ns,duration_ns,subtasks,status,error\n", out);
+  return done (out);
+}
+
+int ctl_csv_each (FILE *out, const ctl_execution_t *execution)
+{
+  const ctl_subtask_t *top = execution->count ? &execution->subtasks[0] : NULL;
+  hex (out, execution->task);
+  text (out, execution->name, ',');
+  text (out, top ? top->service : "", ',');
+  fputs (execution->kind == CTL_KIND_ORPHAN ? "orphan," : "task,", out);
+  number (out, execution->complete, ',');
+  number (out, execution->start_ns, ',');
+  number (out, execution->duration_ns, ',');
+  number (out, execution->count, ',');
+  number (out, top ? top->status : 0, ',');
+  text (out, top ? ctl_error_text (top->error) : "", '\n');
+  return done (out);
+}
+
+static void id (FILE *out, uint64_t value)
+{
+  char digits[16];
+  weft_hex_put_u64 (digits, value);
+  fprintf (out, "%.*s,", value ? (int) sizeof digits : 0, digits);
+}
+
+int ctl_csv_execution (FILE *out, const ctl_execution_t *execution)
+{
+  fputs (
+      "id,parent,request,instance,service,vm,pid,name,status,error,start_ns,duration_ns,self_ns,cpu_ns,hop\n",
+      out);
+  for (uint32_t i = 0; i < execution->count; i++) {
+    const ctl_subtask_t *subtask = &execution->subtasks[i];
+    id (out, subtask->id);
+    id (out, subtask->parent == CTL_NO_PARENT ? 0 : execution->subtasks[subtask->parent].id);
+    id (out, subtask->request);
+    uuid (out, subtask->instance);
+    text (out, subtask->service, ',');
+    text (out, subtask->vm, ',');
+    number (out, subtask->pid, ',');
+    text (out, subtask->name, ',');
+    number (out, subtask->status, ',');
+    text (out, ctl_error_text (subtask->error), ',');
+    number (out, subtask->start_ns, ',');
+    number (out, subtask->end_ns - subtask->start_ns, ',');
+    number (out, subtask->self_ns, ',');
+    if (subtask->cpu_ns == WEFT_NS_NONE)
+      fputc (',', out);
+    else
+      number (out, subtask->cpu_ns, ',');
+    fprintf (out, "%s\n", ctl_hop_text (subtask->hop));
+  }
+  return done (out);
+}
+
+int ctl_csv_instances (FILE *out, const ctl_instance_t *const *instances, uint32_t count)
+{
+  fputs ("instance,vm,version,pid,service,host,listens,presence,reports,bytes_total,bytes_spoken,lost\n",
+         out);
+  for (uint32_t i = 0; i < count; i++) {
+    static const char *const presence[] = {"present", "silent", "left"};
+    const ctl_instance_t *instance = instances[i];
+    uint64_t lost = 0;
+    for (int k = 0; k < WEFT_LOSS_COUNT; k++)
+      lost += instance->losses[k];
+    uuid (out, instance->uuid);
+    text (out, instance->vm, ',');
+    text (out, instance->version, ',');
+    number (out, (uint64_t) instance->pid, ',');
+    text (out, instance->service, ',');
+    text (out, instance->host, ',');
+    text (out, instance->listens, ',');
+    fprintf (out, "%s,", presence[instance->presence < CTL_INSTANCE_COUNT ? instance->presence : 1]);
+    number (out, instance->reports, ',');
+    number (out, instance->bytes_total, ',');
+    number (out, instance->bytes_spoken, ',');
+    number (out, lost, '\n');
+  }
+  return done (out);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* grid: columns that are as wide as their widest cell, and give way where the
+ * terminal is narrower. Cells are made safe (V1 of style.h) when they are added. */
+#ifndef CTL_GRID_H
+#define CTL_GRID_H
+
+#include "style.h"
+
+typedef struct {
+  const char *title; /* NULL in the first column: no head line */
+  uint8_t right;     /* aligned right */
+  uint8_t flex;      /* may be narrowed, down to CTL_GRID_NARROW */
+} ctl_grid_column_t;
+
+#define CTL_GRID_NARROW 8u
+
+typedef struct ctl_grid_t ctl_grid_t;
+
+/* `columns` is borrowed. */
+ctl_grid_t *ctl_grid_new (const ctl_style_t *style, const ctl_grid_column_t *columns, uint32_t count);
+void ctl_grid_destroy (ctl_grid_t **self_p);
+/* The next cell, row by row. Failures are remembered until _print. */
+void ctl_grid_cell (ctl_grid_t *self, const char *text);
+/* As printf; the result is trusted: only for what we wrote ourselves. */
+void ctl_grid_own (ctl_grid_t *self, const char *format, ...) __attribute__ ((format (printf, 2, 3)));
+/* WEFT_E_NOMEM, WEFT_E_IO. */
+int ctl_grid_print (ctl_grid_t *self, FILE *out);
+
+#endif
