@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weft attach: joins running process VMs. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../../common/log.h"
+#include "candidates.h"
+#include "client.h"
+#include "sidecar.h"
+#include "verbs.h"
+
+/* All that can be joined and is not; their texts live in `room`. */
+static int add_all (ctl_words_t *words, char (*room)[16], int *ret_count)
+{
+  json_t *list = NULL;
+  int rc = ctl_candidates_read (&list);
+  for (size_t n = 0; rc == 0 && n < json_array_size (list); n++) {
+    const json_t *one = json_array_get (list, n);
+    if (!ctl_candidate_joinable (one) || json_is_true (json_object_get (one, "joined")))
+      continue;
+    snprintf (room[*ret_count], sizeof *room, "%lld", (long long) ctl_candidate_pid (one));
+    rc = ctl_words_add (words, room[*ret_count]);
+    ++*ret_count;
+  }
+  json_decref (list);
+  return rc;
+}
+
+static int add_pids (const ctl_call_t *call, ctl_words_t *words)
+{
+  for (int n = 0; n < call->operand_count; n++) {
+    int64_t pid;
+    if (ctl_call_pid (call->operands[n], &pid) < 0 || ctl_words_add (words, call->operands[n]) < 0)
+      return CTL_EXIT_USAGE;
+  }
+  return CTL_EXIT_OK;
+}
+
+int ctl_verb_attach (ctl_call_t *call)
+{
+  static char room[CTL_SIDECAR_WORDS_MAX + 1][16];
+  ctl_words_t words = {.word = {"weft-instance", "attach", "--controller", call->address}, .count = 4};
+  const char *service = ctl_call_value (call, "service", NULL);
+  int all = ctl_call_has (call, "all"), count = 0;
+  if ((call->operand_count == 0) == !all) {
+    weft_log_error ("attach: give PIDs, or --all; `weft profile` lists what could be joined");
+    return CTL_EXIT_USAGE;
+  }
+  if (service) {
+    ctl_words_add (&words, "--service");
+    ctl_words_add (&words, service);
+  }
+  if (ctl_call_has (call, "json"))
+    ctl_words_add (&words, "--json");
+  if (!all && add_pids (call, &words) != CTL_EXIT_OK)
+    return CTL_EXIT_USAGE;
+  ctl_client_t *client = NULL;
+  if ((all && add_all (&words, room, &count) < 0) ||
+      ctl_client_open (call->address, CTL_CLIENT_START, &client) < 0)
+    return CTL_EXIT_FAILED;
+  ctl_client_close (&client);
+  if (all && count == 0) {
+    weft_log_error ("nothing to join: no process VM here that can be and is not; `weft profile` lists them");
+    return CTL_EXIT_FAILED;
+  }
+  return ctl_sidecar_exec (&words);
+}

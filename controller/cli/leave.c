@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "leave.h"
+
+#include <string.h>
+
+#include "../../common/clocks.h"
+#include "../../common/ids.h"
+#include "../../common/limits.h"
+#include "../../common/log.h"
+#include "orders.h"
+#include "roster.h"
+
+#define POLL_MS 10
+
+/* Counts who has left; with `complain`, says who has not. */
+static void look (const ctl_roster_t *roster, const json_t *uuids, int complain, ctl_leave_t *ret_leave)
+{
+  *ret_leave = (ctl_leave_t){.asked = (uint32_t) json_array_size (uuids)};
+  for (size_t n = 0; n < json_array_size (uuids); n++) {
+    uint8_t uuid[WEFT_UUID_SIZE];
+    const char *text = json_string_value (json_array_get (uuids, n));
+    const ctl_instance_t *one =
+        text && weft_uuid_get (uuid, text) == 0 ? ctl_roster_uuid (roster, uuid) : NULL;
+    if (one && one->presence == CTL_INSTANCE_LEFT) {
+      ret_leave->left++;
+      ret_leave->slots_written += one->slots_written;
+      ret_leave->slots_restored += one->slots_restored;
+      ret_leave->slots_foreign += one->slots_foreign;
+      ret_leave->threads_left += one->threads_left;
+    } else if (one && complain) {
+      weft_log_error (
+          "%s (pid %lld) has not left within %d s; its probe idles once the lease is over, try `weft "
+          "detach %lld` again",
+          one->service, (long long) one->pid, WEFT_LEAVE_WAIT_MS / 1000, (long long) one->pid);
+    }
+  }
+}
+
+int ctl_leave (ctl_client_t *client, const json_t *uuids, const volatile int *stop, ctl_leave_t *ret_leave)
+{
+  json_t *list = json_deep_copy (uuids);
+  int rc = ctl_client_ask (client, json_pack ("{s:s, s:o}", "op", "detach", "uuids", list), NULL, NULL, NULL);
+  uint64_t end_ns = weft_mono_ns () + WEFT_LEAVE_WAIT_MS * WEFT_NS_PER_MS;
+  while (rc == 0) {
+    ctl_roster_t roster = {0};
+    int late = weft_mono_ns () >= end_ns || (stop && *stop);
+    rc = ctl_roster_read (client, &roster);
+    if (rc == 0)
+      look (&roster, uuids, late, ret_leave);
+    ctl_roster_clear (&roster);
+    if (rc == 0 && (late || ret_leave->left == ret_leave->asked))
+      break;
+    ctl_pause_ms (POLL_MS);
+  }
+  return rc;
+}
+
+int ctl_leave_verified (const ctl_leave_t *leave)
+{
+  return leave->left == leave->asked && leave->slots_restored == leave->slots_written &&
+         leave->slots_foreign == 0 && leave->threads_left == 0;
+}
+
+void ctl_leave_print (FILE *out, const ctl_leave_t *leave)
+{
+  fprintf (out, "left %u VM%s", leave->left, leave->left == 1 ? "" : "s");
+  if (leave->left < leave->asked)
+    fprintf (out, " of %u", leave->asked);
+  fprintf (out, ", %s: %u of %u call slots as before",
+           ctl_leave_verified (leave) ? "verified" : "NOT as before", leave->slots_restored,
+           leave->slots_written);
+  if (leave->slots_foreign)
+    fprintf (out, ", %u rewritten by somebody else since and left alone", leave->slots_foreign);
+  if (leave->threads_left)
+    fprintf (out, ", %u thread%s of ours not ended\n", leave->threads_left,
+             leave->threads_left == 1 ? "" : "s");
+  else
+    fprintf (out, ", no thread of ours\n");
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* leave: instances restore their VMs, and say whether these are as before. */
+#ifndef CTL_LEAVE_H
+#define CTL_LEAVE_H
+
+#include <jansson.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "client.h"
+
+typedef struct {
+  uint32_t asked, left;
+  uint32_t slots_written, slots_restored, slots_foreign, threads_left; /* sums */
+} ctl_leave_t;
+
+/* Tells the instances with these uuids (an array; borrowed) to leave, and waits until they have, at
+ * most WEFT_LEAVE_WAIT_MS or until *stop (may be NULL) is not 0. Who has not left in time is said on stderr. */
+int ctl_leave (ctl_client_t *client, const json_t *uuids, const volatile int *stop, ctl_leave_t *ret_leave);
+/* 1: all left, every slot as before, no thread. */
+int ctl_leave_verified (const ctl_leave_t *leave);
+/* "left 3 VMs, verified: 57 of 57 call slots as before, no thread of ours" */
+void ctl_leave_print (FILE *out, const ctl_leave_t *leave);
+
+#endif

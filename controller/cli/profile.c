@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weft profile: join, broadcast, collect, report, leave. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../common/clocks.h"
+#include "../../common/ids.h"
+#include "../../common/log.h"
+#include "../../common/status.h"
+#include "../view/json.h"
+#include "../view/table.h"
+#include "candidates.h"
+#include "leave.h"
+#include "nothing.h"
+#include "sidecar.h"
+#include "verbs.h"
+#include "window.h"
+
+#define NAMES_MAX 5 /* task names with a table of their own */
+/* What an interrupted program returns by convention: 128 + SIGINT. */
+#define EXIT_INTERRUPTED 130
+
+typedef struct {
+  ctl_call_t *call;
+  ctl_client_t *client;
+  ctl_style_t style;
+  uint64_t for_ms;
+  int64_t pid[CTL_SIDECAR_WORDS_MAX];
+  uint32_t pid_count;
+  char on[WEFT_SELECTORS_MAX][WEFT_SELECTOR_MAX]; /* the instances of these pids */
+  uint32_t on_count;
+  json_t *joined;   /* uuids of those that this run joined, and will leave */
+  uint64_t join_ns; /* how long that took */
+} profile_t;
+
+/* ---- who ---------------------------------------------------------------- */
+
+/* 0: go on; 1: the list was printed. */
+static int choose (profile_t *self)
+{
+  const ctl_call_t *call = self->call;
+  int all = ctl_call_has (call, "all"), on = ctl_call_has (call, "on");
+  if ((all != 0) + (on != 0) + (call->operand_count > 0) > 1) {
+    weft_log_error (
+        "profile: PIDs, --all and --on exclude each other; narrow down with --root, --embed, --capture");
+    return WEFT_E_USAGE;
+  }
+  for (int n = 0; n < call->operand_count; n++) {
+    if (self->pid_count == CTL_SIDECAR_WORDS_MAX)
+      return WEFT_E_USAGE;
+    if (ctl_call_pid (call->operands[n], &self->pid[self->pid_count++]) < 0)
+      return WEFT_E_USAGE;
+  }
+  if (on || self->pid_count)
+    return 0;
+  json_t *list = NULL;
+  int rc = ctl_candidates_read (&list);
+  if (rc == 0 && !all) {
+    ctl_candidates_print (stdout, &self->style, list);
+    rc = 1;
+  }
+  for (size_t n = 0; rc == 0 && n < json_array_size (list) && self->pid_count < CTL_SIDECAR_WORDS_MAX; n++)
+    if (ctl_candidate_joinable (json_array_get (list, n)))
+      self->pid[self->pid_count++] = ctl_candidate_pid (json_array_get (list, n));
+  json_decref (list);
+  return rc;
+}
+
+/* ---- joining ------------------------------------------------------------ */
+
+static int attach (profile_t *self, const ctl_roster_t *roster)
+{
+  static char room[CTL_SIDECAR_WORDS_MAX][24];
+  ctl_words_t words = {.word = {"weft-instance", "attach", "--json", "--controller", self->call->address},
+                       .count = 5};
+  uint32_t missing = 0;
+  for (uint32_t n = 0; n < self->pid_count; n++) {
+    if (ctl_roster_pid (roster, self->pid[n]))
+      continue;
+    snprintf (room[missing], sizeof *room, "%lld", (long long) self->pid[n]);
+    if (ctl_words_add (&words, room[missing++]) < 0)
+      return WEFT_E_USAGE;
+  }
+  if (!missing)
+    return 0;
+  json_t *lines = NULL;
+  int code = 0;
+  int rc = ctl_sidecar_lines (&words, &lines, &code); /* refusals are said by weft-instance, a line each */
+  for (size_t n = 0; rc == 0 && n < json_array_size (lines); n++) {
+    const json_t *one = json_array_get (lines, n);
+    json_t *uuid = json_object_get (one, "instance");
+    if (uuid && !json_is_true (json_object_get (one, "already")))
+      json_array_append (self->joined, uuid);
+  }
+  if (rc == 0 && json_array_size (lines) == 0)
+    rc = WEFT_E_NOT_FOUND;
+  json_decref (lines);
+  return rc;
+}
+
+/* The instances of our pids, as far as the controller knows them by now. */
+static uint32_t find_instances (profile_t *self, const ctl_roster_t *roster)
+{
+  uint32_t found = 0;
+  self->on_count = 0;
+  for (uint32_t n = 0; n < self->pid_count; n++) {
+    const ctl_instance_t *instance = ctl_roster_pid (roster, self->pid[n]);
+    if (!instance)
+      continue;
+    found++;
+    if (found > WEFT_SELECTORS_MAX)
+      continue;
+    char uuid[37];
+    weft_uuid_put (uuid, instance->uuid);
+    snprintf (self->on[self->on_count++], WEFT_SELECTOR_MAX, "instance=%s", uuid);
+  }
+  if (found > WEFT_SELECTORS_MAX) { /* more than a list of selectors holds */
+    snprintf (self->on[0], WEFT_SELECTOR_MAX, "*");
+    self->on_count = 1;
+  }
+  return found;
+}
+
+static int all_listed (const profile_t *self, const ctl_roster_t *roster)
+{
+  for (size_t n = 0; n < json_array_size (self->joined); n++) {
+    uint8_t uuid[WEFT_UUID_SIZE];
+    if (weft_uuid_get (uuid, json_string_value (json_array_get (self->joined, n))) == 0 &&
+        !ctl_roster_uuid (roster, uuid))
+      return 0;
+  }
+  return 1;
+}
+
+static int join (profile_t *self)
+{
+  ctl_roster_t roster = {0};
+  uint64_t start_ns = weft_mono_ns ();
+  int rc = ctl_roster_read (self->client, &roster);
+  if (rc == 0)
+    rc = attach (self, &roster);
+  uint64_t end_ns = weft_mono_ns () + WEFT_ACK_WAIT_MS * WEFT_NS_PER_MS;
+  uint32_t found = 0;
+  while (rc == 0) {
+    ctl_roster_clear (&roster);
+    rc = ctl_roster_read (self->client, &roster);
+    found = rc == 0 ? find_instances (self, &roster) : 0;
+    if (rc < 0 || all_listed (self, &roster) || weft_mono_ns () >= end_ns || ctl_window_enough)
+      break;
+    ctl_pause_ms (10);
+  }
+  ctl_roster_clear (&roster);
+  self->join_ns = weft_mono_ns () - start_ns;
+  if (rc == 0 && found == 0) {
+    weft_log_error (
+        "nothing to profile: none of the VMs has told the controller at %s that it is there; try again, "
+        "or look with `weft ls`",
+        self->call->address);
+    rc = WEFT_E_NOT_FOUND;
+  }
+  return rc;
+}
+
+/* ---- the report --------------------------------------------------------- */
+
+static json_t *visible_json (const ctl_roster_t *roster)
+{
+  json_t *list = json_array ();
+  for (uint32_t n = 0; n < roster->count; n++) {
+    const ctl_instance_t *one = &roster->instances[n];
+    char uuid[37];
+    weft_uuid_put (uuid, one->uuid);
+    json_array_append_new (list, json_pack ("{s:s, s:o, s:I, s:I, s:I}", "instance", uuid, "service",
+                                            ctl_json_text (one->service), "pid", (json_int_t) one->pid,
+                                            "bytes_total", (json_int_t) one->bytes_total, "bytes_spoken",
+                                            (json_int_t) one->bytes_spoken));
+  }
+  return list;
+}
+
+/* One summary, then one object a task name. */
+static int print_json (const ctl_window_t *window, const json_t *analysis)
+{
+  json_t *summary = json_copy ((json_t *) (uintptr_t) analysis);
+  json_t *numbers = json_array ();
+  for (uint32_t n = 0; n < window->root_sent; n++)
+    json_array_append_new (numbers, json_integer ((json_int_t) window->root_number[n]));
+  json_object_del (summary, "names");
+  json_object_set_new (summary, "from_ns", json_integer ((json_int_t) window->from_ns));
+  json_object_set_new (summary, "to_ns", json_integer ((json_int_t) window->to_ns));
+  json_object_set_new (summary, "instructions", numbers);
+  json_object_set_new (summary, "traffic", visible_json (&window->after));
+  int rc = ctl_json_line (stdout, summary);
+  const json_t *names = json_object_get (analysis, "names");
+  for (size_t n = 0; rc == 0 && n < json_array_size (names); n++)
+    rc = ctl_json_line (stdout, json_incref (json_array_get (names, n)));
+  return rc;
+}
+
+static int print_table (const profile_t *self, const ctl_window_t *window, const ctl_analysis_t *analysis)
+{
+  const ctl_instance_t **list = calloc (window->after.count + 1, sizeof *list);
+  if (!list)
+    return WEFT_E_NOMEM;
+  uint32_t count = 0;
+  for (uint32_t n = 0; n < window->after.count; n++)
+    if (window->after.instances[n].presence != CTL_INSTANCE_LEFT)
+      list[count++] = &window->after.instances[n];
+  int rc = ctl_table_profile (stdout, &self->style, analysis, NAMES_MAX, list, count);
+  free (list);
+  return rc;
+}
+
+static int report (profile_t *self, ctl_window_t *window)
+{
+  ctl_analysis_t *analysis = NULL;
+  json_t *json = NULL;
+  int rc = ctl_window_analysis (window, &analysis, &json);
+  if (rc < 0)
+    return rc;
+  ctl_window_traffic (window);
+  if (ctl_call_has (self->call, "json"))
+    rc = print_json (window, json);
+  else if (analysis->executions)
+    rc = print_table (self, window, analysis);
+  if (rc == 0 && analysis->executions == 0) {
+    ctl_nothing_explain (window, analysis, ctl_call_value (self->call, "match", ""));
+    rc = WEFT_E_NOT_FOUND;
+  }
+  fflush (stdout);
+  ctl_analysis_destroy (&analysis);
+  json_decref (json);
+  return rc;
+}
+
+/* ---- the run ------------------------------------------------------------ */
+
+static void say_started (const profile_t *self, const ctl_standing_counts_t *counts)
+{
+  if (json_array_size (self->joined))
+    fprintf (stderr, "joined %zu VM%s in %llu ms, ", json_array_size (self->joined),
+             json_array_size (self->joined) == 1 ? "" : "s",
+             (unsigned long long) (self->join_ns / WEFT_NS_PER_MS));
+  fprintf (stderr, "instruction ");
+  ctl_standing_print (stderr, counts);
+  fprintf (stderr, ", for %.3g s\n", (double) self->for_ms / 1000);
+}
+
+static int run_window (profile_t *self, const ctl_orders_t *orders)
+{
+  ctl_standing_counts_t counts = {0};
+  ctl_window_t window = {
+      .client = self->client, .orders = orders, .for_ms = self->for_ms, .progress = isatty (STDERR_FILENO)};
+  int rc = ctl_window_open (&window, &counts);
+  if (rc == 0 && counts.expected == 0) {
+    weft_log_error (
+        "nothing to profile: no instance is there that the selectors hold for; `weft ls` lists them");
+    rc = WEFT_E_NOT_FOUND;
+  }
+  if (rc == 0) {
+    say_started (self, &counts);
+    ctl_window_wait (&window);
+  }
+  int closed = ctl_window_close (&window);
+  if (rc == 0)
+    rc = closed;
+  if (rc == 0 && !ctl_window_at_once)
+    rc = report (self, &window);
+  ctl_standing_clear (&counts);
+  ctl_window_clear (&window);
+  return rc;
+}
+
+static int leave (profile_t *self)
+{
+  if (json_array_size (self->joined) == 0)
+    return 0;
+  ctl_leave_t left = {0};
+  int rc = ctl_leave (self->client, self->joined, &ctl_window_at_once, &left);
+  if (rc == 0)
+    ctl_leave_print (ctl_call_has (self->call, "json") ? stderr : stdout, &left);
+  return rc == 0 && ctl_leave_verified (&left) ? 0 : WEFT_E_STATE;
+}
+
+static int run (profile_t *self)
+{
+  ctl_orders_t *orders = NULL;
+  int rc = self->pid_count ? join (self) : 0;
+  if (rc == 0)
+    rc = ctl_orders_read (self->call, (const char (*)[WEFT_SELECTOR_MAX]) self->on, self->on_count,
+                          WEFT_ACTION_ROOT | WEFT_ACTION_EMBED | WEFT_ACTION_CAPTURE, &orders);
+  if (rc == 0 && !ctl_window_enough)
+    rc = run_window (self, orders);
+  int left = leave (self);
+  free (orders);
+  return rc < 0 ? rc : left;
+}
+
+static int check_usage (profile_t *self)
+{
+  ctl_orders_t *orders = NULL;
+  if (ctl_call_duration (self->call, "for", WEFT_FOR_MAX_MS, WEFT_PROFILE_MS, &self->for_ms) < 0)
+    return WEFT_E_USAGE;
+  if (self->for_ms == 0) {
+    weft_log_error ("bad duration for --for: a window of no time sees nothing; give more, such as 10s");
+    return WEFT_E_USAGE;
+  }
+  /* Everything that may be wrong about the options is, before anything is joined. */
+  const char anywhere[1][WEFT_SELECTOR_MAX] = {"*"};
+  int rc = ctl_orders_read (self->call, anywhere, ctl_call_has (self->call, "on") ? 0 : 1,
+                            WEFT_ACTION_ROOT | WEFT_ACTION_EMBED | WEFT_ACTION_CAPTURE, &orders);
+  free (orders);
+  return rc;
+}
+
+int ctl_verb_profile (ctl_call_t *call)
+{
+  profile_t *self = calloc (1, sizeof *self);
+  if (!self)
+    return CTL_EXIT_FAILED;
+  self->call = call;
+  self->joined = json_array ();
+  ctl_style_detect (STDOUT_FILENO, &self->style);
+  int rc = check_usage (self);
+  if (rc == 0)
+    rc = choose (self);
+  int usage = rc == WEFT_E_USAGE || rc == 1;
+  if (rc == 0) {
+    ctl_window_signals ();
+    rc = ctl_client_open (call->address, CTL_CLIENT_START, &self->client);
+  }
+  if (rc == 0)
+    rc = run (self);
+  ctl_client_close (&self->client);
+  json_decref (self->joined);
+  free (self);
+  if (ctl_window_at_once)
+    return EXIT_INTERRUPTED;
+  return usage ? CTL_EXIT_USAGE : rc < 0 ? CTL_EXIT_FAILED : CTL_EXIT_OK;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sidecar.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../common/log.h"
+#include "../../common/status.h"
+#include "verbs.h"
+
+#define PROGRAM "weft-instance"
+
+int ctl_words_add (ctl_words_t *self, const char *word)
+{
+  if (self->count == CTL_SIDECAR_WORDS_MAX) {
+    weft_log_error ("too many process VMs at once; name at most 256");
+    return WEFT_E_RANGE;
+  }
+  self->word[self->count++] = word;
+  self->word[self->count] = NULL;
+  return 0;
+}
+
+/* "" if we do not know where we are, or there is none beside us. */
+static void find_beside (char *out, size_t size)
+{
+  ssize_t length = readlink ("/proc/self/exe", out, size - sizeof PROGRAM - 1);
+  if (length > 0) {
+    out[length] = 0;
+    char *slash = strrchr (out, '/');
+    if (slash) {
+      memcpy (slash + 1, PROGRAM, sizeof PROGRAM);
+      if (access (out, X_OK) == 0)
+        return;
+    }
+  }
+  *out = 0;
+}
+
+static void become (const ctl_words_t *words)
+{
+  char path[1024];
+  find_beside (path, sizeof path);
+  /* exec takes char *const by history, and changes nothing. */
+  char *const *argv = (char *const *) (uintptr_t) words->word;
+  if (*path)
+    execv (path, argv);
+  else
+    execvp (PROGRAM, argv);
+}
+
+int ctl_sidecar_exec (const ctl_words_t *words)
+{
+  become (words);
+  weft_log_error ("cannot run " PROGRAM ": %s; it belongs beside weft or into PATH", strerror (errno));
+  return CTL_EXIT_FAILED;
+}
+
+static json_t *read_lines (int fd)
+{
+  json_t *lines = json_array ();
+  FILE *in = fdopen (fd, "r");
+  char *line = NULL;
+  size_t room = 0;
+  while (in && getline (&line, &room, in) > 0) {
+    json_t *one = json_loads (line, 0, NULL);
+    if (one)
+      json_array_append_new (lines, one);
+  }
+  free (line);
+  if (in)
+    fclose (in);
+  else
+    close (fd);
+  return lines;
+}
+
+int ctl_sidecar_lines (const ctl_words_t *words, json_t **ret_lines, int *ret_code)
+{
+  int fds[2];
+  if (pipe2 (fds, O_CLOEXEC) < 0)
+    return WEFT_E_IO;
+  fflush (stdout);
+  pid_t child = fork ();
+  if (child < 0) {
+    close (fds[0]);
+    close (fds[1]);
+    return WEFT_E_IO;
+  }
+  if (child == 0) {
+    dup2 (fds[1], STDOUT_FILENO);
+    _exit (ctl_sidecar_exec (words));
+  }
+  close (fds[1]);
+  json_t *lines = read_lines (fds[0]);
+  int status = 0;
+  while (waitpid (child, &status, 0) < 0 && errno == EINTR)
+    ;
+  *ret_lines = lines;
+  *ret_code = WIFEXITED (status) ? WEXITSTATUS (status) : CTL_EXIT_FAILED;
+  return 0;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "window.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../common/clocks.h"
+#include "../../common/log.h"
+#include "../../common/status.h"
+
+#define POLL_MS     10
+#define PROGRESS_MS 100
+#define BAR_CELLS   20
+/* W2: between sending an instruction and its window, everyone has to acknowledge. */
+#define MARGIN_MS (WEFT_ACK_WAIT_MS * 2 + 2000)
+
+volatile int ctl_window_enough, ctl_window_at_once;
+
+static void on_signal (int number)
+{
+  if (ctl_window_enough)
+    ctl_window_at_once = 1;
+  ctl_window_enough = 1;
+}
+
+void ctl_window_signals (void)
+{
+  struct sigaction action = {.sa_handler = on_signal};
+  sigaction (SIGINT, &action, NULL);
+  sigaction (SIGTERM, &action, NULL);
+}
+
+static int send_all (ctl_window_t *self, const ctl_orders_t *orders, uint32_t *number, uint32_t *sent)
+{
+  int rc = 0;
+  for (uint32_t n = 0; rc == 0 && n < orders->count; n++) {
+    rc = ctl_order_send (self->client, &orders->order[n], self->for_ms + MARGIN_MS, &number[n]);
+    if (rc == 0)
+      ++*sent;
+  }
+  return rc;
+}
+
+/* Keeps the counts of the one that fewest work under. */
+static int await_all (ctl_window_t *self, const uint32_t *number, uint32_t sent, uint64_t timeout_ms,
+                      ctl_standing_counts_t *counts)
+{
+  uint64_t end_ns = weft_mono_ns () + timeout_ms * WEFT_NS_PER_MS;
+  int rc = 0;
+  for (uint32_t n = 0; rc == 0 && n < sent; n++) {
+    ctl_standing_counts_t one = {0};
+    uint64_t now_ns = weft_mono_ns ();
+    rc = ctl_order_await (self->client, number[n], now_ns < end_ns ? (end_ns - now_ns) / WEFT_NS_PER_MS : 0,
+                          &ctl_window_at_once, &one);
+    if (!counts || (counts->silent && one.expected - one.active <= counts->expected - counts->active)) {
+      ctl_standing_clear (&one);
+      continue;
+    }
+    ctl_standing_clear (counts);
+    *counts = one;
+  }
+  return rc;
+}
+
+int ctl_window_open (ctl_window_t *self, ctl_standing_counts_t *ret_counts)
+{
+  ctl_orders_split (self->orders, &self->rest, &self->root);
+  int rc = send_all (self, &self->rest, self->rest_number, &self->rest_sent);
+  if (rc == 0)
+    rc = await_all (self, self->rest_number, self->rest_sent, WEFT_ACK_WAIT_MS, ret_counts);
+  if (rc == 0)
+    rc = ctl_roster_read (self->client, &self->before);
+  /* The first root may begin before its acknowledgement is here. */
+  self->from_ns = weft_clock_ns (CLOCK_REALTIME);
+  if (rc == 0)
+    rc = send_all (self, &self->root, self->root_number, &self->root_sent);
+  if (rc == 0)
+    rc = await_all (self, self->root_number, self->root_sent, WEFT_ACK_WAIT_MS, ret_counts);
+  return rc;
+}
+
+static void show_progress (const ctl_window_t *self, uint64_t passed_ms)
+{
+  uint64_t filled = passed_ms * BAR_CELLS / (self->for_ms ? self->for_ms : 1);
+  fprintf (stderr, "\r%5.1f s of %.1f s [", (double) passed_ms / 1000, (double) self->for_ms / 1000);
+  for (uint64_t n = 0; n < BAR_CELLS; n++)
+    fputc (n < filled ? '#' : '.', stderr);
+  fputs ("] Ctrl-C ends it with the report", stderr);
+}
+
+void ctl_window_wait (ctl_window_t *self)
+{
+  uint64_t start_ns = weft_mono_ns (), end_ns = start_ns + self->for_ms * WEFT_NS_PER_MS;
+  for (uint64_t now_ns; !ctl_window_enough && (now_ns = weft_mono_ns ()) < end_ns;) {
+    uint64_t left_ms = (end_ns - now_ns) / WEFT_NS_PER_MS + 1;
+    if (self->progress)
+      show_progress (self, (now_ns - start_ns) / WEFT_NS_PER_MS);
+    ctl_pause_ms (left_ms < PROGRESS_MS ? (unsigned) left_ms : PROGRESS_MS);
+  }
+  if (self->progress)
+    fputs ("\r\033[K", stderr);
+}
+
+/* W1: what is left of the time a close may take. */
+static uint64_t left_ms (const ctl_window_t *self, uint64_t wanted_ms)
+{
+  uint64_t end_ns = self->closed_ns + WEFT_WINDOW_REPORT_MS * WEFT_NS_PER_MS, now_ns = weft_mono_ns ();
+  uint64_t left = now_ns < end_ns ? (end_ns - now_ns) / WEFT_NS_PER_MS : 0;
+  return left < wanted_ms ? left : wanted_ms;
+}
+
+static void stop_all (ctl_window_t *self, const uint32_t *number, uint32_t sent)
+{
+  for (uint32_t n = 0; n < sent; n++)
+    ctl_order_stop (self->client, number[n]);
+}
+
+static uint64_t waiting (const ctl_window_t *self)
+{
+  uint64_t sum = 0;
+  for (uint32_t n = 0; n < self->root_sent; n++) {
+    json_t *reply = NULL;
+    ctl_client_ask (self->client,
+                    json_pack ("{s:s, s:I}", "op", "waiting", "number", (json_int_t) self->root_number[n]),
+                    NULL, NULL, &reply);
+    sum += (uint64_t) json_integer_value (json_object_get (reply, "waiting"));
+    json_decref (reply);
+  }
+  return sum;
+}
+
+/* A task that has begun and of which no report is here yet is not known to be waited for: hence the
+ * grace, in which those of ordinary length answer. */
+static void let_answer (const ctl_window_t *self)
+{
+  uint64_t start_ns = weft_mono_ns ();
+  uint64_t least_ns = start_ns + left_ms (self, WEFT_WINDOW_GRACE_MS) * WEFT_NS_PER_MS;
+  uint64_t most_ns = start_ns + left_ms (self, WEFT_WINDOW_WAIT_MS) * WEFT_NS_PER_MS;
+  for (uint64_t now_ns; !ctl_window_at_once && (now_ns = weft_mono_ns ()) < most_ns;) {
+    if (now_ns >= least_ns && waiting (self) == 0)
+      break;
+    ctl_pause_ms (POLL_MS);
+  }
+}
+
+int ctl_window_close (ctl_window_t *self)
+{
+  self->to_ns = weft_clock_ns (CLOCK_REALTIME);
+  self->closed_ns = weft_mono_ns ();
+  int rc = 0;
+  stop_all (self, self->root_number, self->root_sent);
+  if (self->root_sent && !ctl_window_at_once) {
+    rc = await_all (self, self->root_number, self->root_sent, left_ms (self, WEFT_WINDOW_GRACE_MS), NULL);
+    let_answer (self);
+  }
+  stop_all (self, self->rest_number, self->rest_sent);
+  if (rc == 0 && !ctl_window_at_once)
+    rc = await_all (self, self->rest_number, self->rest_sent, left_ms (self, WEFT_WINDOW_REPORT_MS), NULL);
+  self->rest_sent = 0;
+  if (rc == 0 && !ctl_window_at_once)
+    rc = ctl_roster_read (self->client, &self->after);
+  return rc;
+}
+
+int ctl_window_analysis (ctl_window_t *self, ctl_analysis_t **ret_analysis, json_t **ret_json)
+{
+  json_t *numbers = json_array (), *reply = NULL;
+  for (uint32_t n = 0; n < self->root_sent; n++)
+    json_array_append_new (numbers, json_integer ((json_int_t) self->root_number[n]));
+  int rc =
+      ctl_client_ask (self->client,
+                      json_pack ("{s:s, s:o, s:I, s:I}", "op", "tasks", "instructions", numbers, "from_ns",
+                                 (json_int_t) self->from_ns, "to_ns", (json_int_t) self->to_ns),
+                      NULL, NULL, &reply);
+  if (rc < 0)
+    return rc;
+  json_t *json = json_object_get (reply, "analysis");
+  rc = ctl_analysis_from_json (json, ret_analysis);
+  if (rc == 0)
+    *ret_json = json_incref (json);
+  else
+    weft_log_error ("the controller's answer cannot be used: %s; is it another version?",
+                    weft_status_text (rc));
+  json_decref (reply);
+  return rc;
+}
+
+static uint64_t since (uint64_t now, uint64_t then)
+{
+  return now > then ? now - then : 0;
+}
+
+void ctl_window_traffic (ctl_window_t *self)
+{
+  for (uint32_t n = 0; n < self->after.count; n++) {
+    ctl_instance_t *now = &self->after.instances[n];
+    const ctl_instance_t *then = ctl_roster_uuid (&self->before, now->uuid);
+    if (!then)
+      continue;
+    now->bytes_total = since (now->bytes_total, then->bytes_total);
+    now->bytes_spoken = since (now->bytes_spoken, then->bytes_spoken);
+    now->given_up = since (now->given_up, then->given_up);
+    now->bare = since (now->bare, then->bare);
+  }
+}
+
+void ctl_window_clear (ctl_window_t *self)
+{
+  ctl_roster_clear (&self->before);
+  ctl_roster_clear (&self->after);
+}
