@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* probe: its life in this very process, which plays the sidecar as well. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above first */
+#include <cmocka.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "../../../../common/clocks.h"
+#include "../../../../common/status.h"
+#include "../../../../instance/probe/connection.h"
+#include "../../../../instance/probe/context.h"
+#include "../../../../instance/probe/probe.h"
+#include "../../../../instance/probe/socket_calls.h"
+#include "../../../../instance/probe/state.h"
+#include "../../../../instance/shm/reader.h"
+#include "../../../../instance/shm/writer.h"
+#include "fixture.h"
+
+#define WAIT_MS 3000
+
+static shm_reader_t *reader;
+static uint32_t flushes, resets, child_resets;
+
+/* ---- recorders in place of connection and context ------------------------------ */
+void probe_connections_flush (void)
+{
+  __atomic_add_fetch (&flushes, 1, __ATOMIC_SEQ_CST);
+}
+void probe_connections_reset (void)
+{
+  child_resets++;
+}
+void probe_context_reset (void)
+{
+  __atomic_add_fetch (&resets, 1, __ATOMIC_SEQ_CST);
+}
+void probe_context_use (const probe_slot_t *slot) {}
+void probe_context_use_none (void) {}
+void probe_context_event_loop (void) {}
+void probe_connection_born (int fd, probe_role_t role) {}
+void probe_connection_refused (int fd, int error) {}
+void probe_connection_closing (int fd) {}
+void probe_connection_shared (int fd) {}
+void probe_connection_shutdown (int fd, int how) {}
+void probe_connection_sent_opaque (int fd, size_t size) {}
+int probe_connection_before_write (int fd, const struct iovec *iov, int count, int flags,
+                                   probe_write_t *ret_write)
+{
+  return 0;
+}
+ssize_t probe_connection_after_write (int fd, probe_write_t *write, ssize_t result)
+{
+  return result;
+}
+int probe_connection_before_read (int fd, probe_read_t *ret_read)
+{
+  return 0;
+}
+void probe_connection_after_read (int fd, const probe_read_t *read, const struct iovec *iov, int count,
+                                  ssize_t result)
+{
+}
+
+/* ---- looking on ------------------------------------------------------------------- */
+static void pause_ms (long ms)
+{
+  struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+  nanosleep (&t, NULL);
+}
+
+static int wait_state (shm_state_t state)
+{
+  shm_status_t status;
+  for (int i = 0; i < WAIT_MS; i++, pause_ms (1)) {
+    shm_reader_status (reader, &status);
+    if (status.state == (uint32_t) state)
+      return 1;
+  }
+  return 0;
+}
+
+static int wait_seen (uint32_t seq)
+{
+  shm_status_t status;
+  for (int i = 0; i < WAIT_MS; i++, pause_ms (1)) {
+    shm_reader_status (reader, &status);
+    if (status.config_seen == seq)
+      return 1;
+  }
+  return 0;
+}
+
+static unsigned probe_threads (void)
+{
+  unsigned found = 0;
+  DIR *directory = opendir ("/proc/self/task");
+  for (struct dirent *e; (e = readdir (directory));) {
+    char path[300], name[32] = {0};
+    snprintf (path, sizeof path, "/proc/self/task/%s/comm", e->d_name);
+    FILE *file = fopen (path, "r");
+    if (file && fgets (name, sizeof name, file))
+      found += strcmp (name, "weft-probe\n") == 0;
+    if (file)
+      fclose (file);
+  }
+  closedir (directory);
+  return found;
+}
+
+/* A thread names itself a moment after it was made. */
+static unsigned wait_thread (void)
+{
+  unsigned found = 0;
+  for (int i = 0; i < WAIT_MS && !(found = probe_threads ()); i++)
+    pause_ms (1);
+  return found;
+}
+
+static unsigned probe_fds (void)
+{
+  unsigned found = 0;
+  for (int fd = 0; fd < 256; fd++) {
+    char path[64], link[64] = {0};
+    snprintf (path, sizeof path, "/proc/self/fd/%d", fd);
+    if (readlink (path, link, sizeof link - 1) > 0)
+      found += strstr (link, "memfd:weft-probe") != NULL;
+  }
+  return found;
+}
+
+static void *library;
+
+static int hooked (const char *name)
+{
+  return fixture_find (name, (uint64_t) (uintptr_t) probe_hook_read) != NULL;
+}
+
+static int begin (void **state)
+{
+  flushes = resets = 0;
+  return probe_start () || shm_reader_open (getpid (), &reader);
+}
+
+static int end (void **state)
+{
+  int left = 1;
+  if (reader) {
+    shm_command (reader, SHM_COMMAND_LEAVE);
+    left = wait_state (SHM_STATE_LEFT);
+    shm_reader_destroy (&reader);
+  }
+  for (int i = 0; i < WAIT_MS && probe_threads (); i++)
+    pause_ms (1);
+  return !left || probe_threads ();
+}
+
+static void activate (uint32_t actions, uint64_t lease_ms, const shm_rule_t *rules, uint32_t count)
+{
+  shm_renew_lease (reader, weft_mono_ns () + lease_ms * WEFT_NS_PER_MS);
+  shm_configure (reader, actions, 0, 0, rules, count);
+  assert_true (wait_seen (shm_config_seq (reader)));
+}
+
+/* ---- idle ------------------------------------------------------------------------- */
+static void test_start_is_idle (void **state)
+{
+  shm_status_t status;
+  shm_reader_status (reader, &status);
+  assert_int_equal (status.state, SHM_STATE_IDLE);
+  assert_int_equal (probe_actions, 0);
+  assert_int_equal (wait_thread (), 1);
+  assert_int_equal (probe_fds (), 1);
+  assert_true (hooked ("fixture.so"));
+  assert_true (status.slots_written >= 3 && status.objects >= 2);
+  assert_int_equal (probe_start (), 0); /* one life at a time */
+  assert_int_equal (probe_threads (), 1);
+}
+
+/* P2: nothing but the parked thread's futex, no timeout. */
+static void test_idle_never_wakes (void **state)
+{
+  shm_status_t before, after;
+  pause_ms (50);
+  shm_reader_status (reader, &before);
+  pause_ms (300);
+  shm_reader_status (reader, &after);
+  assert_true (before.heartbeat_ns == after.heartbeat_ns);
+}
+
+/* ---- configuration ------------------------------------------------------------------ */
+static void test_active_then_idle_at_the_end_of_the_lease (void **state)
+{
+  activate (WEFT_ACTION_EMBED | WEFT_ACTION_ROOT, 200, NULL, 0);
+  assert_int_equal (probe_actions, WEFT_ACTION_EMBED | WEFT_ACTION_ROOT);
+  uint64_t serial = probe_config->serial;
+  assert_true (serial != 0);
+  assert_int_equal (flushes, 0);
+  uint64_t start = weft_mono_ns ();
+  assert_true (wait_state (SHM_STATE_IDLE));
+  assert_true (weft_mono_ns () - start < 1000 * WEFT_NS_PER_MS);
+  assert_int_equal (probe_actions, 0);
+  assert_int_equal (flushes, 1);
+  assert_int_equal (resets, 1);
+  /* The lease comes back: the same configuration under a new serial. */
+  shm_renew_lease (reader, weft_mono_ns () + 5 * WEFT_NS_PER_S);
+  assert_true (wait_state (SHM_STATE_ACTIVE));
+  assert_int_equal (probe_actions, WEFT_ACTION_EMBED | WEFT_ACTION_ROOT);
+  assert_true (probe_config->serial > serial);
+}
+
+static void test_renewed_lease_keeps_it_active (void **state)
+{
+  activate (WEFT_ACTION_CAPTURE, 150, NULL, 0);
+  for (int i = 0; i < 8; i++) {
+    shm_renew_lease (reader, weft_mono_ns () + 150 * WEFT_NS_PER_MS);
+    pause_ms (50);
+  }
+  assert_int_equal (probe_actions, WEFT_ACTION_CAPTURE);
+  assert_int_equal (flushes, 0);
+}
+
+static void test_no_lease_no_action (void **state)
+{
+  shm_configure (reader, WEFT_ACTION_EMBED, 0, 0, NULL, 0);
+  assert_true (wait_seen (shm_config_seq (reader)));
+  assert_int_equal (probe_actions, 0);
+}
+
+static void test_roots_taken_are_carried_over (void **state)
+{
+  shm_rule_t rules[2];
+  memset (rules, 0, sizeof rules);
+  rules[0].instruction = 5;
+  rules[0].sample_den = 1;
+  activate (WEFT_ACTION_ROOT, 5000, rules, 1);
+  probe_config->roots_taken[0] = 17;
+  rules[1] = rules[0];
+  rules[0].instruction = 6;
+  activate (WEFT_ACTION_ROOT, 5000, rules, 2);
+  assert_true (probe_config->roots_taken[0] == 0);
+  assert_true (probe_config->roots_taken[1] == 17);
+  assert_int_equal (flushes, 0); /* never idle in between */
+}
+
+/* The page may hold anything: what comes out is within bounds. */
+static void test_hostile_configuration (void **state)
+{
+  shm_control_t *control = shm_control (shm_reader_base (reader));
+  shm_renew_lease (reader, UINT64_MAX);
+  memset (&control->actions, 0xff, (size_t) ((char *) &control->lease_until_ns - (char *) &control->actions));
+  memset (control->rules, 'x', sizeof control->rules);
+  control->rules[0].sample_den = 0;
+  __atomic_store_n (&control->config_seq, 100, __ATOMIC_RELEASE);
+  shm_command (reader, SHM_COMMAND_CONFIGURE);
+  assert_true (wait_seen (100));
+  assert_int_equal (probe_config->actions, 0x0f);
+  assert_int_equal (probe_config->rule_count, SHM_RULES_MAX);
+  assert_int_equal (probe_config->rules[0].sample_den, 1);
+  assert_int_equal (strnlen (probe_config->rules[3].match, WEFT_MATCH_MAX), WEFT_MATCH_MAX - 1);
+  assert_true (probe_config->carrier <= 1 && probe_config->embed_to <= 1);
+}
+
+/* A sidecar that died in the middle of a change: no action until there is a whole one. */
+static void test_torn_configuration (void **state)
+{
+  activate (WEFT_ACTION_EMBED, 5000, NULL, 0);
+  shm_control_t *control = shm_control (shm_reader_base (reader));
+  __atomic_store_n (&control->config_seq, 3, __ATOMIC_RELEASE);
+  shm_command (reader, SHM_COMMAND_CONFIGURE);
+  assert_true (wait_state (SHM_STATE_IDLE));
+  assert_int_equal (probe_actions, 0);
+  __atomic_store_n (&control->config_seq, 4, __ATOMIC_RELEASE);
+  assert_true (wait_state (SHM_STATE_ACTIVE)); /* it looks again by itself */
+  assert_int_equal (probe_actions, WEFT_ACTION_EMBED);
+}
+
+/* ---- leaving ---------------------------------------------------------------------- */
+static void test_leave_and_come_back (void **state)
+{
+  void *address = probe_shm;
+  for (int i = 0; i < 20; i++) {
+    activate (WEFT_ACTION_CAPTURE, 5000, NULL, 0);
+    weft_report_t report;
+    memset (&report, 0, sizeof report);
+    report.kind = WEFT_REPORT_CAPTURE;
+    report.name = "";
+    assert_int_equal (shm_write (probe_shm, probe_tid (), &report), 1);
+    shm_command (reader, SHM_COMMAND_LEAVE);
+    assert_true (wait_state (SHM_STATE_LEFT));
+    shm_status_t status;
+    shm_reader_status (reader, &status);
+    assert_int_equal (status.slots_restored, status.slots_written);
+    assert_int_equal (status.slots_foreign, 0);
+    assert_int_equal (status.actions, 0);
+    assert_false (hooked ("fixture.so"));
+    assert_int_equal (probe_fds (), 0);
+    assert_int_equal (probe_actions, 0);
+    /* What was written before is there for the sidecar, which maps it still. */
+    assert_int_equal (shm_reader_next (reader, &report), 1);
+    /* What is written after reaches nobody. */
+    report.name = "";
+    shm_write (probe_shm, probe_tid (), &report);
+    assert_int_equal (shm_reader_next (reader, &report), 0);
+    shm_reader_destroy (&reader);
+    assert_int_equal (probe_start (), 0);
+    assert_ptr_equal (probe_shm, address);
+    assert_int_equal (shm_reader_open (getpid (), &reader), 0);
+    assert_true (hooked ("fixture.so"));
+  }
+  assert_true (flushes >= 20);
+}
+
+/* An application closed our fd and got its number for a file of its own. */
+static void test_leave_does_not_close_a_reused_fd (void **state)
+{
+  int ours = -1;
+  for (int fd = 3; fd < 256 && ours < 0; fd++) {
+    char path[64], link[64] = {0};
+    snprintf (path, sizeof path, "/proc/self/fd/%d", fd);
+    if (readlink (path, link, sizeof link - 1) > 0 && strstr (link, "memfd:weft-probe"))
+      ours = fd;
+  }
+  assert_true (ours >= 0);
+  int file = open ("/dev/null", O_RDONLY | O_CLOEXEC);
+  assert_int_equal (dup2 (file, ours), ours);
+  shm_command (reader, SHM_COMMAND_LEAVE);
+  assert_true (wait_state (SHM_STATE_LEFT));
+  assert_true (fcntl (ours, F_GETFD) >= 0);
+  close (ours);
+  close (file);
+}
+
+/* ---- fork ---------------------------------------------------------------------------- */
+static int write_in_child (void)
+{
+  weft_report_t report;
+  memset (&report, 0, sizeof report);
+  report.kind = WEFT_REPORT_CAPTURE;
+  report.name = "";
+  return shm_write (probe_shm, probe_tid (), &report);
+}
+
+static void test_forked_child_is_inert (void **state)
+{
+  activate (WEFT_ACTION_CAPTURE, 5000, NULL, 0);
+  uint32_t tid = probe_tid ();
+  uint64_t id = weft_ids_next (probe_ids ());
+  int pair[2];
+  assert_int_equal (pipe (pair), 0);
+  weft_ids_t generator = *probe_ids ();
+  pid_t child = fork ();
+  if (child == 0) {
+    int bad = probe_actions != 0;
+    bad |= (probe_tid () == tid) << 1;
+    bad |= (probe_fds () != 0) << 2;
+    bad |= (probe_threads () != 0) << 3;
+    bad |= (probe_start () != WEFT_E_STATE) << 4;
+    bad |= (child_resets != 1) << 5;
+    bad |= (weft_ids_next (&generator) == weft_ids_next (probe_ids ())) << 6;
+    write_in_child ();
+    _exit (bad);
+  }
+  int status = -1;
+  assert_int_equal (waitpid (child, &status, 0), child);
+  assert_int_equal (status, 0);
+  assert_true (id != 0);
+  weft_report_t report;
+  assert_int_equal (shm_reader_next (reader, &report), 0); /* P5 */
+  assert_int_equal (probe_actions, WEFT_ACTION_CAPTURE);
+  assert_int_equal (probe_tid (), tid);
+}
+
+/* Past the fork handlers: the kernel clears the word that makes hooks act. */
+static void test_raw_forked_child_is_inert (void **state)
+{
+  activate (WEFT_ACTION_CAPTURE, 5000, NULL, 0);
+  pid_t child = _Fork ();
+  if (child == 0)
+    _exit (probe_active () ? 1 : 0);
+  int status = -1;
+  assert_int_equal (waitpid (child, &status, 0), child);
+  assert_int_equal (status, 0);
+  assert_int_equal (probe_actions, WEFT_ACTION_CAPTURE);
+}
+
+/* ---- dlopen --------------------------------------------------------------------------- */
+typedef void *(*dlopen_fn) (const char *);
+
+static void test_objects_loaded_later (void **state)
+{
+  char path[128];
+  dlopen_fn open_from = (dlopen_fn) dlsym (library, "fx_dlopen");
+  fixture_path (path, sizeof path, "later.so");
+  errno = 66;
+  void *later = open_from (path);
+  assert_non_null (later);
+  assert_true (hooked ("later.so")); /* at once */
+  /* By name, along the RUNPATH of the caller: found only if dlopen still sees who calls. */
+  void *named = open_from ("libweftnamed.so");
+  assert_non_null (named);
+  int seen = 0;
+  for (int i = 0; i < WAIT_MS && !(seen = hooked ("libweftnamed.so")); i++)
+    pause_ms (1);
+  assert_true (seen);
+  dlclose (later);
+  dlclose (named);
+}
+
+static void test_failing_dlopen_says_why (void **state)
+{
+  dlopen_fn open_from = (dlopen_fn) dlsym (library, "fx_dlopen");
+  assert_null (open_from ("/no/such/object.so"));
+  const char *text = dlerror ();
+  assert_non_null (text);
+  assert_non_null (strstr (text, "/no/such/object.so"));
+  assert_null (open_from ("libweftnowhere.so"));
+  assert_non_null (dlerror ());
+  assert_non_null (open_from (NULL));
+}
+
+static int group_begin (void **state)
+{
+  char path[128];
+  if (fixture_begin () || fixture_build ("fixture.so", "-Wl,-z,now,-rpath,'$ORIGIN'") ||
+      fixture_build ("later.so", "-Wl,-z,lazy") || fixture_build ("libweftnamed.so", "-Wl,-z,now"))
+    return -1;
+  fixture_path (path, sizeof path, "fixture.so");
+  library = dlopen (path, RTLD_NOW);
+  return library ? 0 : -1;
+}
+
+static int group_end (void **state)
+{
+  return fixture_end ();
+}
+
+int main (void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown (name, begin, end)
+  const struct CMUnitTest tests[] = {
+      TEST (test_start_is_idle),
+      TEST (test_idle_never_wakes),
+      TEST (test_active_then_idle_at_the_end_of_the_lease),
+      TEST (test_renewed_lease_keeps_it_active),
+      TEST (test_no_lease_no_action),
+      TEST (test_roots_taken_are_carried_over),
+      TEST (test_hostile_configuration),
+      TEST (test_torn_configuration),
+      TEST (test_leave_and_come_back),
+      TEST (test_leave_does_not_close_a_reused_fd),
+      TEST (test_forked_child_is_inert),
+      TEST (test_raw_forked_child_is_inert),
+      TEST (test_objects_loaded_later),
+      TEST (test_failing_dlopen_says_why),
+  };
+  return cmocka_run_group_tests (tests, group_begin, group_end);
+}
