@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h must follow these */
+#include <cmocka.h>
+
+#include "../../../../common/clocks.h"
+#include "../../../../instance/sidecar/arm.h"
+
+#define T0 (1000 * WEFT_NS_PER_S) /* on the monotonic clock of these tests */
+#define S  WEFT_NS_PER_S
+#define R0 (5000 * WEFT_NS_PER_S) /* CLOCK_REALTIME at T0 */
+
+static const uint8_t instance[WEFT_UUID_SIZE] = {7};
+static const weft_subject_t subject = {
+    .service = "orders", .vm = "jvm", .host = "h", .instance = instance, .pid = 42};
+
+typedef struct {
+  uint8_t *base;
+  shm_reader_t *reader;
+  car_arm_t *arm;
+} stage_t;
+
+static int set_up (void **state)
+{
+  stage_t *stage = calloc (1, sizeof *stage);
+  stage->base = aligned_alloc (4096, (SHM_SIZE + 4095) / 4096 * 4096);
+  memset (stage->base, 0, SHM_SIZE);
+  assert_int_equal (shm_reader_over (stage->base, &stage->reader), 0);
+  stage->arm = car_arm_new ();
+  *state = stage;
+  return 0;
+}
+
+static int tear_down (void **state)
+{
+  stage_t *stage = *state;
+  car_arm_destroy (&stage->arm);
+  shm_reader_destroy (&stage->reader);
+  free (stage->base);
+  free (stage);
+  return 0;
+}
+
+static weft_instruction_t instruction (uint32_t number, uint32_t actions, const char *selector,
+                                       uint32_t lease_ms)
+{
+  weft_instruction_t one = {.number = number,
+                            .actions = actions,
+                            .selector_count = 1,
+                            .sample_num = 1,
+                            .sample_den = 1,
+                            .lease_ms = lease_ms};
+  snprintf (one.selectors[0], sizeof one.selectors[0], "%s", selector);
+  return one;
+}
+
+static void give_state (stage_t *stage, uint8_t controller, uint64_t epoch, const weft_instruction_t *list,
+                        uint32_t count, int alone, uint64_t mono_ns)
+{
+  weft_bus_message_t message = {
+      .kind = WEFT_BUS_STATE, .controller = {controller}, .epoch = epoch, .instruction_count = count};
+  message.instructions = calloc (count + 1, sizeof *list);
+  if (count)
+    memcpy (message.instructions, list, count * sizeof *list);
+  car_arm_take_state (stage->arm, &message, alone, mono_ns);
+  assert_null (message.instructions); /* moved */
+}
+
+static int beat (stage_t *stage, uint8_t controller, uint64_t epoch, uint64_t seq, uint64_t age_ns,
+                 uint64_t mono_ns)
+{
+  uint64_t real_ns = R0 + (mono_ns - T0);
+  weft_bus_message_t message = {.kind = WEFT_BUS_HEARTBEAT,
+                                .controller = {controller},
+                                .epoch = epoch,
+                                .seq = seq,
+                                .sent_ns = real_ns - age_ns};
+  return car_arm_take_heartbeat (stage->arm, &message, 1, real_ns, mono_ns);
+}
+
+/* The probe has seen what stands in the page. */
+static void obey (stage_t *stage)
+{
+  shm_status (stage->base)->config_seen = shm_control (stage->base)->config_seq;
+  shm_status (stage->base)->actions = shm_control (stage->base)->actions;
+}
+
+static void apply (stage_t *stage, uint64_t mono_ns)
+{
+  car_arm_apply (stage->arm, stage->reader, &subject, mono_ns);
+}
+
+static int settled (stage_t *stage, uint64_t mono_ns)
+{
+  return car_arm_settled (stage->arm, stage->reader, mono_ns);
+}
+
+static void the_union_of_what_selects_this_one (void **state)
+{
+  stage_t *stage = *state;
+  shm_control_t *control = shm_control (stage->base);
+  weft_instruction_t list[4] = {
+      instruction (1, WEFT_ACTION_EMBED, "service=orders", 9000),
+      instruction (2, WEFT_ACTION_ROOT | WEFT_ACTION_CAPTURE, "vm=jvm,pid=42", 4000),
+      instruction (3, WEFT_ACTION_ROOT, "service=front", 2000), /* another service */
+      instruction (4, WEFT_ACTION_STACKS, "*", 2000),           /* nothing this probe can do */
+  };
+  list[1].carrier = WEFT_CARRIER_WEFT;
+  list[1].sample_num = 1, list[1].sample_den = 100, list[1].max_roots = 50;
+  snprintf (list[1].match, sizeof list[1].match, "POST /checkout");
+  give_state (stage, 1, 5, list, 4, 0, T0);
+  assert_int_equal (beat (stage, 1, 5, 1, 0, T0), 0);
+  apply (stage, T0);
+  assert_int_equal (control->actions, WEFT_ACTION_EMBED | WEFT_ACTION_ROOT | WEFT_ACTION_CAPTURE);
+  assert_int_equal (control->carrier, WEFT_CARRIER_WEFT);
+  assert_int_equal (control->embed_to, WEFT_EMBED_TO_PRIVATE);
+  assert_int_equal (control->rule_count, 1);
+  assert_int_equal (control->rules[0].instruction, 2);
+  assert_int_equal (control->rules[0].sample_den, 100);
+  assert_int_equal (control->rules[0].max_roots, 50);
+  assert_string_equal (control->rules[0].match, "POST /checkout");
+  assert_true (control->lease_until_ns == T0 + 4 * S); /* the shortest of those that select it */
+}
+
+static void the_ack_waits_for_the_probe (void **state)
+{
+  stage_t *stage = *state;
+  weft_instruction_t one = instruction (1, WEFT_ACTION_CAPTURE, "*", 5000);
+  give_state (stage, 1, 5, &one, 1, 0, T0);
+  beat (stage, 1, 5, 1, 0, T0);
+  apply (stage, T0);
+  assert_int_equal (settled (stage, T0), 0);
+  assert_false (car_arm_in_force (stage->arm));
+  obey (stage);
+  assert_int_equal (settled (stage, T0 + 1), 1);
+  assert_true (car_arm_in_force (stage->arm));
+  assert_int_equal (settled (stage, T0 + 2), 0); /* once */
+  assert_int_equal (car_arm_epoch (stage->arm), 5);
+  /* Another epoch with the same meaning is acknowledged without another configuration. */
+  uint32_t seq = shm_control (stage->base)->config_seq;
+  give_state (stage, 1, 6, &one, 1, 0, T0 + S);
+  assert_int_equal (beat (stage, 1, 6, 2, 0, T0 + S), 0);
+  apply (stage, T0 + S);
+  assert_int_equal (settled (stage, T0 + S), 1);
+  assert_int_equal (shm_control (stage->base)->config_seq, seq);
+}
+
+static void a_deaf_probe_is_told_again (void **state)
+{
+  stage_t *stage = *state;
+  give_state (stage, 1, 5, NULL, 0, 0, T0);
+  apply (stage, T0);
+  uint32_t bell = shm_control (stage->base)->doorbell;
+  assert_int_equal (settled (stage, T0 + S), 0);
+  assert_int_equal (shm_control (stage->base)->doorbell, bell);
+  assert_int_equal (settled (stage, T0 + S + 1), 0);
+  assert_int_not_equal (shm_control (stage->base)->doorbell, bell);
+}
+
+static void nothing_is_armed_without_a_lease (void **state)
+{
+  stage_t *stage = *state;
+  weft_instruction_t one = instruction (1, WEFT_ACTION_CAPTURE, "*", 5000);
+  give_state (stage, 1, 5, &one, 1, 0, T0);
+  apply (stage, T0);
+  obey (stage);
+  assert_int_equal (shm_control (stage->base)->actions, 0);
+  assert_int_equal (settled (stage, T0), 0);                  /* and not acknowledged */
+  assert_int_equal (beat (stage, 1, 5, 1, 6 * S, T0 + S), 0); /* a heartbeat that was stuck for 6 s */
+  apply (stage, T0 + S);
+  assert_int_equal (shm_control (stage->base)->actions, 0);
+  beat (stage, 1, 5, 2, S / 2, T0 + 2 * S);
+  apply (stage, T0 + 2 * S);
+  assert_int_equal (shm_control (stage->base)->actions, WEFT_ACTION_CAPTURE);
+  assert_true (shm_control (stage->base)->lease_until_ns == T0 + 2 * S - S / 2 + 5 * S);
+}
+
+static void an_answer_to_hello_is_a_lease (void **state)
+{
+  stage_t *stage = *state;
+  weft_instruction_t one = instruction (1, WEFT_ACTION_CAPTURE, "*", 5000);
+  car_arm_said_hello (stage->arm, T0);
+  give_state (stage, 1, 5, &one, 1, 1, T0 + S);
+  apply (stage, T0 + S);
+  assert_int_equal (shm_control (stage->base)->actions, WEFT_ACTION_CAPTURE);
+  assert_true (shm_control (stage->base)->lease_until_ns == T0 + 5 * S); /* from the question on */
+}
+
+static void a_lapsed_probe_is_woken (void **state)
+{
+  stage_t *stage = *state;
+  weft_instruction_t one = instruction (1, WEFT_ACTION_CAPTURE, "*", 2000);
+  give_state (stage, 1, 5, &one, 1, 0, T0);
+  beat (stage, 1, 5, 1, 0, T0);
+  apply (stage, T0);
+  obey (stage);
+  assert_int_equal (settled (stage, T0), 1);
+  shm_status (stage->base)->actions = 0; /* its lease ended at T0 + 2 s */
+  apply (stage, T0 + 4 * S);
+  assert_int_equal (settled (stage, T0 + 4 * S), 0);
+  uint32_t bell = shm_control (stage->base)->doorbell;
+  beat (stage, 1, 5, 2, 0, T0 + 5 * S);
+  apply (stage, T0 + 5 * S);
+  assert_int_not_equal (shm_control (stage->base)->doorbell, bell);
+  obey (stage);
+  assert_int_equal (settled (stage, T0 + 5 * S), 1);
+}
+
+static void gaps_and_strangers_ask_for_a_hello (void **state)
+{
+  stage_t *stage = *state;
+  assert_int_equal (beat (stage, 1, 5, 7, 0, T0), 1); /* nothing known */
+  give_state (stage, 1, 5, NULL, 0, 0, T0);
+  assert_int_equal (beat (stage, 1, 5, 8, 0, T0 + S), 0);
+  assert_int_equal (beat (stage, 1, 5, 10, 0, T0 + 2 * S), 1); /* 9 is missing */
+  assert_int_equal (beat (stage, 1, 5, 11, 0, T0 + 3 * S), 0);
+  assert_int_equal (beat (stage, 1, 6, 12, 0, T0 + 4 * S), 1); /* another epoch */
+  assert_int_equal (beat (stage, 2, 5, 1, 0, T0 + 5 * S), 1);  /* another controller with an equal epoch */
+  assert_false (car_arm_has_state (stage->arm));
+  assert_int_equal (car_arm_epoch (stage->arm), 0);
+}
+
+static void another_controller_renews_nothing (void **state)
+{
+  stage_t *stage = *state;
+  weft_instruction_t one = instruction (1, WEFT_ACTION_CAPTURE, "*", 3000);
+  give_state (stage, 1, 5, &one, 1, 0, T0);
+  beat (stage, 1, 5, 1, 0, T0);
+  apply (stage, T0);
+  beat (stage, 2, 5, 1, 0, T0 + S);
+  apply (stage, T0 + S);
+  assert_true (shm_control (stage->base)->lease_until_ns == T0 + 3 * S);
+  assert_false (car_arm_in_force (stage->arm));
+}
+
+int main (void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown (the_union_of_what_selects_this_one, set_up, tear_down),
+      cmocka_unit_test_setup_teardown (the_ack_waits_for_the_probe, set_up, tear_down),
+      cmocka_unit_test_setup_teardown (a_deaf_probe_is_told_again, set_up, tear_down),
+      cmocka_unit_test_setup_teardown (nothing_is_armed_without_a_lease, set_up, tear_down),
+      cmocka_unit_test_setup_teardown (an_answer_to_hello_is_a_lease, set_up, tear_down),
+      cmocka_unit_test_setup_teardown (a_lapsed_probe_is_woken, set_up, tear_down),
+      cmocka_unit_test_setup_teardown (gaps_and_strangers_ask_for_a_hello, set_up, tear_down),
+      cmocka_unit_test_setup_teardown (another_controller_renews_nothing, set_up, tear_down),
+  };
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
