@@ -46,6 +46,7 @@ def tree():
         "task": TASK,
         "name": "GET /checkout",
         "kind": "task",
+        "complete": True,
         "hops": {"proven": 3, "embed_only": 0, "capture_only": 0, "opaque": 0},
         "subtasks": [
             subtask("a", None, None, "front", "GET /checkout", 999, 1501, "root"),
@@ -116,6 +117,11 @@ def test_an_uncaptured_request_is_incomplete():
     changed["subtasks"][1].update(hop="embed_only", status=None)
     changed["hops"].update(proven=2, embed_only=1)
     assert counts(ground_truth.compare(log(), [changed])) == (1, 0, 0, 0, 2, 3)
+
+
+def test_a_task_that_calls_itself_incomplete_is_not_counted():
+    changed = dict(tree(), complete=False)
+    assert counts(ground_truth.compare(log(), [changed])) == (1, 0, 0, 0, 3, 3)
 
 
 def test_a_task_reported_twice_is_wrong():

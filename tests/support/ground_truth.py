@@ -177,6 +177,8 @@ def _check_tree(truth, execution):
             incomplete.append("%s at %s is %s" % (entry.name, entry.at, subtask["hop"]))
         if subtask["error"] or subtask["status"] is None:
             incomplete.append("%s at %s: error %s" % (entry.name, entry.at, subtask["error"]))
+    if not execution["complete"]:
+        incomplete.append("calls itself incomplete")
     if task in truth.owner:
         places = truth.requests[truth.owner[task]]
         incomplete += ["%s at %s is missing" % (places[at].name, at) for at in places if at not in by_place]
