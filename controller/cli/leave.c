@@ -10,7 +10,8 @@
 #include "orders.h"
 #include "roster.h"
 
-#define POLL_MS 10
+#define POLL_MS  10
+#define AGAIN_MS 1000
 
 /* Counts who has left; with `complain`, says who has not. */
 static void look (const ctl_roster_t *roster, const json_t *uuids, int complain, ctl_leave_t *ret_leave)
@@ -38,10 +39,16 @@ static void look (const ctl_roster_t *roster, const json_t *uuids, int complain,
 
 int ctl_leave (ctl_client_t *client, const json_t *uuids, const volatile int *stop, ctl_leave_t *ret_leave)
 {
-  json_t *list = json_deep_copy (uuids);
-  int rc = ctl_client_ask (client, json_pack ("{s:s, s:o}", "op", "detach", "uuids", list), NULL, NULL, NULL);
-  uint64_t end_ns = weft_mono_ns () + WEFT_LEAVE_WAIT_MS * WEFT_NS_PER_MS;
+  uint64_t now_ns = weft_mono_ns (), again_ns = now_ns, end_ns = now_ns + WEFT_LEAVE_WAIT_MS * WEFT_NS_PER_MS;
+  int rc = 0;
   while (rc == 0) {
+    if (weft_mono_ns () >= again_ns) { /* what is broadcast may be lost */
+      json_t *list = json_deep_copy (uuids);
+      rc = ctl_client_ask (client, json_pack ("{s:s, s:o}", "op", "detach", "uuids", list), NULL, NULL, NULL);
+      again_ns += AGAIN_MS * WEFT_NS_PER_MS;
+      if (rc < 0)
+        break;
+    }
     ctl_roster_t roster = {0};
     int late = weft_mono_ns () >= end_ns || (stop && *stop);
     rc = ctl_roster_read (client, &roster);

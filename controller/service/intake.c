@@ -131,6 +131,17 @@ static int take_message (ctl_intake_t *self, const void *frame, size_t size)
   return 0;
 }
 
+/* What the registry is told of a batch. Its times are the sender's boottime: losses are kept by wall clock. */
+static void note_batch (ctl_intake_t *self, ctl_instance_t *instance, const weft_batch_head_t *head,
+                        uint32_t reports)
+{
+  uint64_t wall_ns = head->anchor.real_ns - head->anchor.boot_ns; /* wraps where it has to */
+  instance->reports += reports;
+  instance->last_batch = head->number;
+  ctl_instances_lost (self->links.instances, instance, head->from_ns + wall_ns, head->to_ns + wall_ns,
+                      head->losses);
+}
+
 /* Registry, journal, correlator; the batch is new. */
 static int enter_batch (ctl_intake_t *self, const weft_batch_head_t *head, const void *frame, size_t size)
 {
@@ -143,6 +154,7 @@ static int enter_batch (ctl_intake_t *self, const weft_batch_head_t *head, const
     return rc;
   uint32_t reports = 0;
   count (self, ctl_correlate_batch (self->links.correlate, frame, size, &reports));
+  note_batch (self, instance, head, reports);
   self->stats.batches++;
   self->stats.reports += reports;
   return 0;
