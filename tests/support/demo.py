@@ -47,7 +47,6 @@ class Demo:
             self.say_drawn()
             self.start_applications()
             self.join()
-            self.load(0, 1)  # joined, but nobody has been told anything
             self.instruct()
             self.load(1, self.options.requests, self.options.parallel)
             executions = self.collect()
