@@ -21,7 +21,11 @@ static void text (FILE *out, const char *value, char end)
   for (; *value; value++) {
     if (*value == '"')
       fputc ('"', out);
-    fputc ((unsigned char) *value < 0x20 || *value == 0x7f ? ' ' : *value, out);
+    if ((unsigned char) value[0] == 0xc2 && (unsigned char) value[1] >= 0x80 &&
+        (unsigned char) value[1] < 0xa0)
+      value++; /* U+0080 to U+009F */
+    else
+      fputc ((unsigned char) *value < 0x20 || *value == 0x7f ? ' ' : *value, out);
   }
   fputc ('"', out);
   fputc (end, out);

@@ -264,7 +264,8 @@ int ctl_json_line (FILE *out, json_t *json)
 {
   if (!json)
     return WEFT_E_NOMEM;
-  int rc = json_dumpf (json, out, JSON_COMPACT);
+  /* ASCII: a raw U+009B in a name would be an escape sequence to some terminals */
+  int rc = json_dumpf (json, out, JSON_COMPACT | JSON_ENSURE_ASCII);
   json_decref (json);
   return rc || fputc ('\n', out) == EOF ? WEFT_E_IO : 0;
 }
