@@ -94,6 +94,7 @@ typedef struct {
   uint8_t instance[WEFT_UUID_SIZE];        /* all zero: nobody has claimed it yet */
   uint64_t batch_last;                     /* highest batch number ever sealed */
   uint64_t lost_reported[WEFT_LOSS_COUNT]; /* of status.lost, what batches have told */
+  char service[WEFT_SERVICE_MAX];          /* name that the user gave, "": none */
 } shm_control_t;
 
 /* ---- 0x2000: written by the probe, read by the sidecar ------------------ */

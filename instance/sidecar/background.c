@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -28,6 +29,26 @@ static void close_others (const int *keep, unsigned count)
   }
 }
 
+static char *words;
+static size_t words_size;
+
+void car_background_words (int argc, char **argv)
+{
+  char *end = argv[0];
+  for (int i = 0; i < argc && argv[i] == end; i++) /* one after another in memory, or not ours to write */
+    end += strlen (end) + 1;
+  words = argv[0];
+  words_size = (size_t) (end - argv[0]);
+}
+
+static void set_words (pid_t of)
+{
+  if (words_size == 0)
+    return;
+  memset (words, 0, words_size);
+  snprintf (words, words_size, "weft-instance sidecar-of %d", (int) of);
+}
+
 static void set_stdio (void)
 {
   const char *log = getenv ("WEFT_LOG");
@@ -41,7 +62,7 @@ static void set_stdio (void)
     dup2 (err >= 0 ? err : null, 2);
 }
 
-int car_background (const int *keep, unsigned count)
+int car_background (pid_t of, const int *keep, unsigned count)
 {
   pid_t child = fork ();
   if (child < 0)
@@ -59,6 +80,7 @@ int car_background (const int *keep, unsigned count)
   sigfillset (&all);
   sigprocmask (SIG_SETMASK, &all, NULL);
   umask (077);
+  set_words (of);
   set_stdio ();
   if (chdir ("/") < 0)
     _exit (1);

@@ -2,6 +2,7 @@
 #include "claim.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include <uuid/uuid.h>
@@ -86,6 +87,15 @@ int car_claim_take (shm_reader_t *reader, const uint8_t *prefer, uint8_t ret_ins
   }
   memcpy (ret_instance, uuid, sizeof uuid);
   return 0;
+}
+
+void car_claim_service (shm_reader_t *reader, const char *given, char out[WEFT_SERVICE_MAX])
+{
+  char *kept = shm_control (shm_reader_base (reader))->service;
+  if (given && given[0])
+    snprintf (kept, WEFT_SERVICE_MAX, "%s", given);
+  memcpy (out, kept, WEFT_SERVICE_MAX);
+  out[WEFT_SERVICE_MAX - 1] = '\0';
 }
 
 void car_claim_drop (shm_reader_t *reader)

@@ -22,6 +22,9 @@ int car_claim_await (pid_t pid, int pidfd, const uint8_t *not_start, unsigned ti
  * from a predecessor, or a new one. WEFT_E_BUSY: another one lives, and
  * *ret_instance is its uuid. `prefer` (may be NULL): uuid to use if there is none. */
 int car_claim_take (shm_reader_t *reader, const uint8_t *prefer, uint8_t ret_instance[WEFT_UUID_SIZE]);
+/* The service name that a user once gave to this instance, cut and terminated;
+ * `given` (may be NULL or "") becomes it. */
+void car_claim_service (shm_reader_t *reader, const char *given, char out[WEFT_SERVICE_MAX]);
 /* Gives it back. */
 void car_claim_drop (shm_reader_t *reader);
 /* pid of the living sidecar of this probe, 0: none. */

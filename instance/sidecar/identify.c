@@ -22,6 +22,7 @@ static void print (FILE *out, const car_target_t *target)
 {
   car_check_t check;
   car_check (target, &check);
+  const char *service = check.service[0] ? check.service : target->service;
   char uuid[37], user[64], room[1024], line[CAR_WHY_MAX + 128];
   struct passwd entry, *found = NULL;
   weft_uuid_put (uuid, check.instance);
@@ -33,10 +34,10 @@ static void print (FILE *out, const car_target_t *target)
   int refused = check.way == CAR_WAY_NONE;
   json_t *object =
       json_pack ("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:s?, s:s?, s:s?}", "pid", (int) target->pid,
-                 "vm", target->vm, "version", target->version, "service", target->service, "user", user,
-                 "listens", target->listens, "way_in", refused ? "no" : check.name, "joinable", !refused,
-                 "joined", check.way == CAR_WAY_JOINED, "instance", check.way == CAR_WAY_JOINED ? uuid : NULL,
-                 "why", refused ? check.why : NULL, "error", refused ? line : NULL);
+                 "vm", target->vm, "version", target->version, "service", service, "user", user, "listens",
+                 target->listens, "way_in", refused ? "no" : check.name, "joinable", !refused, "joined",
+                 check.way == CAR_WAY_JOINED, "instance", check.way == CAR_WAY_JOINED ? uuid : NULL, "why",
+                 refused ? check.why : NULL, "error", refused ? line : NULL);
   if (!object)
     return;
   json_dumpf (object, out, JSON_COMPACT);

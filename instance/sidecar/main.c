@@ -11,6 +11,7 @@
 #include "../../common/log.h"
 #include "../../common/status.h"
 #include "../../common/wire.h"
+#include "background.h"
 #include "identify.h"
 #include "way_in/attach.h"
 #include "way_in/run.h"
@@ -153,9 +154,16 @@ static int identify_verb (const arguments_t *arguments, int count, char **words)
   return code;
 }
 
-static int check_controller (arguments_t *arguments, char address[WEFT_ENDPOINT_MAX])
+/* The words of the command line are overwritten in the background: what a
+ * sidecar goes on using is copied. */
+static int settle_arguments (arguments_t *arguments)
 {
+  static char address[WEFT_ENDPOINT_MAX], service[WEFT_SERVICE_MAX];
   char endpoint[WEFT_ENDPOINT_MAX], why[256] = "";
+  if (arguments->service) {
+    snprintf (service, sizeof service, "%s", arguments->service);
+    arguments->service = service;
+  }
   if (!arguments->controller) {
     if (weft_endpoint_default (address) < 0) {
       weft_log_error ("no usable controller address; set WEFT_CONTROLLER or give --controller");
@@ -164,16 +172,21 @@ static int check_controller (arguments_t *arguments, char address[WEFT_ENDPOINT_
     arguments->controller = address;
   }
   int status = weft_endpoint (arguments->controller, WEFT_ENDPOINT_REPORTS, endpoint, why, sizeof why);
-  if (status < 0)
+  if (status < 0) {
     weft_log_error ("bad controller address %s: %s", arguments->controller, why);
-  return status;
+    return status;
+  }
+  if (arguments->controller != address)
+    snprintf (address, sizeof address, "%s", arguments->controller);
+  arguments->controller = address;
+  return 0;
 }
 
 int main (int argc, char **argv)
 {
-  char address[WEFT_ENDPOINT_MAX];
   arguments_t arguments = {.report_fd = -1};
   weft_log_name ("weft");
+  car_background_words (argc, argv);
   const char *verb = argc > 1 && argv[1][0] != '-' ? argv[1] : NULL;
   int skip = verb ? 1 : 0;
   int code = parse (argc - skip, argv + skip, &arguments);
@@ -187,7 +200,7 @@ int main (int argc, char **argv)
     fputs (usage, stderr);
     return EXIT_USAGE;
   }
-  if (check_controller (&arguments, address) < 0)
+  if (settle_arguments (&arguments) < 0)
     return EXIT_USAGE;
   if (strcmp (verb, "attach") == 0)
     return attach_verb (&arguments, count, words);

@@ -30,7 +30,7 @@ typedef struct {
   car_target_t target;
   shm_reader_t *reader;
   uint8_t instance[WEFT_UUID_SIZE], start[WEFT_UUID_SIZE], boot[WEFT_UUID_SIZE];
-  char host[WEFT_HOST_MAX], service_topic[WEFT_TOPIC_MAX];
+  char host[WEFT_HOST_MAX], service[WEFT_SERVICE_MAX], service_topic[WEFT_TOPIC_MAX];
   uint8_t controller[WEFT_UUID_SIZE];
   car_bus_t *bus;
   car_arm_t *arm;
@@ -173,7 +173,7 @@ static void request_hello (session_t *self, uint64_t now)
 static void look_at_target (session_t *self, uint64_t now)
 {
   car_target_t target;
-  if (car_target_identify (self->options->pid, self->options->service, &target) < 0)
+  if (car_target_identify (self->options->pid, self->service, &target) < 0)
     return;
   const shm_head_t *head = shm_reader_base (self->reader);
   char vm[sizeof head->vm + 1] = "", version[sizeof head->vm_version + 1] = "";
@@ -205,6 +205,7 @@ static void look_at_target (session_t *self, uint64_t now)
 static void take_probe (session_t *self)
 {
   memcpy (self->start, ((const shm_head_t *) shm_reader_base (self->reader))->start, WEFT_UUID_SIZE);
+  car_claim_service (self->reader, self->options->service, self->service);
   self->image = car_target_image (self->options->pid);
 }
 

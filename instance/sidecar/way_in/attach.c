@@ -101,6 +101,8 @@ static void work (const car_attach_options_t *options, pid_t pid, teller_t *tell
   if (check.way == CAR_WAY_JOINED) {
     result->joined = 2;
     memcpy (result->instance, check.instance, WEFT_UUID_SIZE);
+    if (check.service[0])
+      memcpy (result->service, check.service, sizeof result->service);
     return;
   }
   int status = check.way == CAR_WAY_NONE ? WEFT_E_UNSUPPORTED
@@ -137,7 +139,7 @@ static int start (const car_attach_options_t *options, pid_t pid)
   int ends[2];
   if (pipe2 (ends, O_CLOEXEC) < 0)
     return WEFT_E_IO;
-  int here = car_background (&ends[1], 1);
+  int here = car_background (pid, &ends[1], 1);
   if (here == 0) {
     teller_t teller = {.fd = ends[1]};
     work (options, pid, &teller);

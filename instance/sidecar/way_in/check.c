@@ -65,6 +65,7 @@ static int look_for_probe (const car_target_t *target, car_check_t *check)
     check->way = CAR_WAY_JOINED;
     snprintf (check->name, sizeof check->name, "already joined");
     memcpy (check->instance, shm_control (shm_reader_base (reader))->instance, WEFT_UUID_SIZE);
+    car_claim_service (reader, NULL, check->service);
   } else if (now.state < SHM_STATE_LEAVING) {
     check->way = CAR_WAY_ADOPT;
     snprintf (check->name, sizeof check->name, "probe is there");

@@ -22,6 +22,7 @@ typedef struct {
   char name[48];                    /* for people: "attach protocol" */
   char why[CAR_WHY_MAX];            /* CAR_WAY_NONE: "reason; remedy" */
   uint8_t instance[WEFT_UUID_SIZE]; /* CAR_WAY_JOINED */
+  char service[WEFT_SERVICE_MAX];   /* CAR_WAY_JOINED: given by a user, "": none */
 } car_check_t;
 
 void car_check (const car_target_t *target, car_check_t *ret_check);

@@ -189,7 +189,7 @@ int car_run (const char *service, const char *controller, char **command)
   }
   pid_t pid = getpid ();
   int pidfd = (int) syscall (SYS_pidfd_open, pid, 0);
-  int here = pidfd < 0 ? WEFT_E_UNSUPPORTED : car_background (&pidfd, 1);
+  int here = pidfd < 0 ? WEFT_E_UNSUPPORTED : car_background (pid, &pidfd, 1);
   if (here == 0) {
     work (service, controller, pid, pidfd);
     _exit (0);
