@@ -56,7 +56,7 @@ static void search (ctl_window_t *window, search_t *self)
 {
   ctl_client_ask (window->client,
                   json_pack ("{s:s, s:[I], s:I, s:I, s:I}", "op", "each", "instructions",
-                             (json_int_t) (window->root_sent ? window->root_number[0] : 1), "from_ns",
+                             (json_int_t) window->phase[CTL_PHASE_ROOT].number[0], "from_ns",
                              (json_int_t) window->from_ns, "to_ns", (json_int_t) window->to_ns, "limit",
                              (json_int_t) 1000),
                   compare, self, NULL);
@@ -82,7 +82,7 @@ void ctl_nothing_explain (ctl_window_t *window, const ctl_analysis_t *analysis, 
   char safe[4 * WEFT_SERVICE_MAX + 1];
   search_t found = {.match = match};
   ctl_style_safe (safe, sizeof safe, service, 1);
-  if (analysis->orphan_trees)
+  if (analysis->orphan_trees && window->phase[CTL_PHASE_ROOT].sent)
     search (window, &found);
   if (!busy || busy->bytes_total == 0)
     weft_log_error (

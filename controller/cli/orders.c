@@ -199,19 +199,14 @@ int ctl_orders_read (const ctl_call_t *call, const char (*on)[WEFT_SELECTOR_MAX]
   return rc;
 }
 
-void ctl_orders_split (const ctl_orders_t *orders, ctl_orders_t *ret_rest, ctl_orders_t *ret_root)
+void ctl_orders_part (const ctl_orders_t *orders, uint32_t actions, ctl_orders_t *ret_part)
 {
-  ret_rest->count = ret_root->count = 0;
+  ret_part->count = 0;
   for (uint32_t n = 0; n < orders->count; n++) {
-    const weft_instruction_t *order = &orders->order[n];
-    if (order->actions & WEFT_ACTION_ROOT) {
-      ret_root->order[ret_root->count] = *order;
-      ret_root->order[ret_root->count++].actions = WEFT_ACTION_ROOT;
-    }
-    if (order->actions & ~WEFT_ACTION_ROOT) {
-      ret_rest->order[ret_rest->count] = *order;
-      ret_rest->order[ret_rest->count++].actions &= ~WEFT_ACTION_ROOT;
-    }
+    if (!(orders->order[n].actions & actions))
+      continue;
+    ret_part->order[ret_part->count] = orders->order[n];
+    ret_part->order[ret_part->count++].actions &= actions;
   }
 }
 

@@ -33,9 +33,8 @@ typedef struct {
  * actions is 0, all are. WEFT_E_USAGE: said on stderr. Malloc'd. */
 int ctl_orders_read (const ctl_call_t *call, const char (*on)[WEFT_SELECTOR_MAX], uint32_t on_count,
                      uint32_t actions, ctl_orders_t **ret_orders);
-/* Splits what has the root action off: `rest` first, then `root`, so that whoever captures does so
- * before the first task begins. Either may become empty. */
-void ctl_orders_split (const ctl_orders_t *orders, ctl_orders_t *ret_rest, ctl_orders_t *ret_root);
+/* The part of the orders that has one of these actions, and these actions only. */
+void ctl_orders_part (const ctl_orders_t *orders, uint32_t actions, ctl_orders_t *ret_part);
 
 /* Sends one. *ret_number. Failures are said. */
 int ctl_order_send (ctl_client_t *client, const weft_instruction_t *order, uint64_t for_ms,

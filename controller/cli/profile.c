@@ -185,8 +185,9 @@ static int print_json (const ctl_window_t *window, const json_t *analysis)
 {
   json_t *summary = json_copy ((json_t *) (uintptr_t) analysis);
   json_t *numbers = json_array ();
-  for (uint32_t n = 0; n < window->root_sent; n++)
-    json_array_append_new (numbers, json_integer ((json_int_t) window->root_number[n]));
+  const ctl_window_phase_t *root = &window->phase[CTL_PHASE_ROOT];
+  for (uint32_t n = 0; n < root->sent; n++)
+    json_array_append_new (numbers, json_integer ((json_int_t) root->number[n]));
   json_object_del (summary, "names");
   json_object_set_new (summary, "from_ns", json_integer ((json_int_t) window->from_ns));
   json_object_set_new (summary, "to_ns", json_integer ((json_int_t) window->to_ns));

@@ -32,28 +32,29 @@ void ctl_window_signals (void)
   sigaction (SIGTERM, &action, NULL);
 }
 
-static int send_all (ctl_window_t *self, const ctl_orders_t *orders, uint32_t *number, uint32_t *sent)
+static int send_all (ctl_window_t *self, ctl_window_phase_t *phase)
 {
   int rc = 0;
-  for (uint32_t n = 0; rc == 0 && n < orders->count; n++) {
-    rc = ctl_order_send (self->client, &orders->order[n], self->for_ms + MARGIN_MS, &number[n]);
+  for (uint32_t n = 0; rc == 0 && n < phase->orders.count; n++) {
+    rc = ctl_order_send (self->client, &phase->orders.order[n], self->for_ms + MARGIN_MS, &phase->number[n]);
     if (rc == 0)
-      ++*sent;
+      phase->sent++;
   }
   return rc;
 }
 
 /* Keeps the counts of the one that fewest work under. */
-static int await_all (ctl_window_t *self, const uint32_t *number, uint32_t sent, uint64_t timeout_ms,
+static int await_all (ctl_window_t *self, const ctl_window_phase_t *phase, uint64_t timeout_ms,
                       ctl_standing_counts_t *counts)
 {
   uint64_t end_ns = weft_mono_ns () + timeout_ms * WEFT_NS_PER_MS;
   int rc = 0;
-  for (uint32_t n = 0; rc == 0 && n < sent; n++) {
+  for (uint32_t n = 0; rc == 0 && n < phase->sent; n++) {
     ctl_standing_counts_t one = {0};
     uint64_t now_ns = weft_mono_ns ();
-    rc = ctl_order_await (self->client, number[n], now_ns < end_ns ? (end_ns - now_ns) / WEFT_NS_PER_MS : 0,
-                          &ctl_window_at_once, &one);
+    rc =
+        ctl_order_await (self->client, phase->number[n],
+                         now_ns < end_ns ? (end_ns - now_ns) / WEFT_NS_PER_MS : 0, &ctl_window_at_once, &one);
     if (!counts || (counts->silent && one.expected - one.active <= counts->expected - counts->active)) {
       ctl_standing_clear (&one);
       continue;
@@ -66,18 +67,21 @@ static int await_all (ctl_window_t *self, const uint32_t *number, uint32_t sent,
 
 int ctl_window_open (ctl_window_t *self, ctl_standing_counts_t *ret_counts)
 {
-  ctl_orders_split (self->orders, &self->rest, &self->root);
-  int rc = send_all (self, &self->rest, self->rest_number, &self->rest_sent);
-  if (rc == 0)
-    rc = await_all (self, self->rest_number, self->rest_sent, WEFT_ACK_WAIT_MS, ret_counts);
-  if (rc == 0)
-    rc = ctl_roster_read (self->client, &self->before);
-  /* The first root may begin before its acknowledgement is here. */
+  static const uint32_t action[CTL_PHASE_COUNT] = {WEFT_ACTION_CAPTURE, WEFT_ACTION_EMBED, WEFT_ACTION_ROOT};
+  int rc = 0;
+  for (int n = 0; rc == 0 && n < CTL_PHASE_COUNT; n++) {
+    ctl_window_phase_t *phase = &self->phase[n];
+    ctl_orders_part (self->orders, action[n], &phase->orders);
+    if (n == CTL_PHASE_ROOT)
+      rc = ctl_roster_read (self->client, &self->before);
+    if (rc == 0)
+      rc = send_all (self, phase);
+    if (rc == 0)
+      rc = await_all (self, phase, WEFT_ACK_WAIT_MS, ret_counts);
+    if (n == CTL_PHASE_CAPTURE && phase->sent && !ctl_window_enough)
+      ctl_pause_ms (WEFT_WINDOW_SETTLE_MS);
+  }
   self->from_ns = weft_clock_ns (CLOCK_REALTIME);
-  if (rc == 0)
-    rc = send_all (self, &self->root, self->root_number, &self->root_sent);
-  if (rc == 0)
-    rc = await_all (self, self->root_number, self->root_sent, WEFT_ACK_WAIT_MS, ret_counts);
   return rc;
 }
 
@@ -111,20 +115,21 @@ static uint64_t left_ms (const ctl_window_t *self, uint64_t wanted_ms)
   return left < wanted_ms ? left : wanted_ms;
 }
 
-static void stop_all (ctl_window_t *self, const uint32_t *number, uint32_t sent)
+static void stop_all (ctl_window_t *self, const ctl_window_phase_t *phase)
 {
-  for (uint32_t n = 0; n < sent; n++)
-    ctl_order_stop (self->client, number[n]);
+  for (uint32_t n = 0; n < phase->sent; n++)
+    ctl_order_stop (self->client, phase->number[n]);
 }
 
 static uint64_t waiting (const ctl_window_t *self)
 {
   uint64_t sum = 0;
-  for (uint32_t n = 0; n < self->root_sent; n++) {
+  const ctl_window_phase_t *root = &self->phase[CTL_PHASE_ROOT];
+  for (uint32_t n = 0; n < root->sent; n++) {
     json_t *reply = NULL;
     ctl_client_ask (self->client,
-                    json_pack ("{s:s, s:I}", "op", "waiting", "number", (json_int_t) self->root_number[n]),
-                    NULL, NULL, &reply);
+                    json_pack ("{s:s, s:I}", "op", "waiting", "number", (json_int_t) root->number[n]), NULL,
+                    NULL, &reply);
     sum += (uint64_t) json_integer_value (json_object_get (reply, "waiting"));
     json_decref (reply);
   }
@@ -150,15 +155,16 @@ int ctl_window_close (ctl_window_t *self)
   self->to_ns = weft_clock_ns (CLOCK_REALTIME);
   self->closed_ns = weft_mono_ns ();
   int rc = 0;
-  stop_all (self, self->root_number, self->root_sent);
-  if (self->root_sent && !ctl_window_at_once) {
-    rc = await_all (self, self->root_number, self->root_sent, left_ms (self, WEFT_WINDOW_GRACE_MS), NULL);
+  const ctl_window_phase_t *root = &self->phase[CTL_PHASE_ROOT];
+  stop_all (self, root);
+  if (root->sent && !ctl_window_at_once) {
+    rc = await_all (self, root, left_ms (self, WEFT_WINDOW_GRACE_MS), NULL);
     let_answer (self);
   }
-  stop_all (self, self->rest_number, self->rest_sent);
-  if (rc == 0 && !ctl_window_at_once)
-    rc = await_all (self, self->rest_number, self->rest_sent, left_ms (self, WEFT_WINDOW_REPORT_MS), NULL);
-  self->rest_sent = 0;
+  stop_all (self, &self->phase[CTL_PHASE_EMBED]);
+  stop_all (self, &self->phase[CTL_PHASE_CAPTURE]);
+  for (int n = CTL_PHASE_CAPTURE; rc == 0 && n < CTL_PHASE_ROOT && !ctl_window_at_once; n++)
+    rc = await_all (self, &self->phase[n], left_ms (self, WEFT_WINDOW_REPORT_MS), NULL);
   if (rc == 0 && !ctl_window_at_once)
     rc = ctl_roster_read (self->client, &self->after);
   return rc;
@@ -167,8 +173,9 @@ int ctl_window_close (ctl_window_t *self)
 int ctl_window_analysis (ctl_window_t *self, ctl_analysis_t **ret_analysis, json_t **ret_json)
 {
   json_t *numbers = json_array (), *reply = NULL;
-  for (uint32_t n = 0; n < self->root_sent; n++)
-    json_array_append_new (numbers, json_integer ((json_int_t) self->root_number[n]));
+  const ctl_window_phase_t *root = &self->phase[CTL_PHASE_ROOT];
+  for (uint32_t n = 0; n < root->sent; n++)
+    json_array_append_new (numbers, json_integer ((json_int_t) root->number[n]));
   int rc =
       ctl_client_ask (self->client,
                       json_pack ("{s:s, s:o, s:I, s:I}", "op", "tasks", "instructions", numbers, "from_ns",

@@ -2,8 +2,9 @@
 /* window: one profile window against a controller: who is in it, its
  * instructions, when it was open, and what its answer is.
  *
- *   open    embed and capture everywhere, acknowledged, then root: nothing begins
- *           before everyone who has to see it does
+ *   open    capture, acknowledged: from here on every VM knows which request it works on;
+ *           what it was at before may end (WEFT_WINDOW_SETTLE_MS); then embed, then root:
+ *           nothing begins before everyone who has to see it does
  *   wait    until the time is over or the user has enough
  *   close   root ends; what has begun may answer (WEFT_WINDOW_GRACE_MS at least,
  *           WEFT_WINDOW_WAIT_MS at most); embed and capture end: the last reports
@@ -22,15 +23,21 @@
 #include "orders.h"
 #include "roster.h"
 
+typedef enum { CTL_PHASE_CAPTURE, CTL_PHASE_EMBED, CTL_PHASE_ROOT, CTL_PHASE_COUNT } ctl_phase_t;
+
+typedef struct {
+  ctl_orders_t orders;
+  uint32_t number[CTL_ORDERS_MAX];
+  uint32_t sent;
+} ctl_window_phase_t;
+
 typedef struct {
   ctl_client_t *client;
   const ctl_orders_t *orders;
   uint64_t for_ms;
   int progress; /* on a terminal */
 
-  ctl_orders_t rest, root;
-  uint32_t rest_number[CTL_ORDERS_MAX], root_number[CTL_ORDERS_MAX];
-  uint32_t rest_sent, root_sent;
+  ctl_window_phase_t phase[CTL_PHASE_COUNT];
   uint64_t from_ns, to_ns; /* wall clock */
   uint64_t closed_ns;      /* CLOCK_MONOTONIC of to_ns */
   ctl_roster_t before, after;
