@@ -19,7 +19,7 @@ FAULTS = {
     "common/c.h": ("int a;\n" * 800, "split it by concern"),
     "common/d.h": ("static void f (void)\n{\n" + "  g ();\n" * 100 + "}\n", "function of 100 lines"),
     "vendor/a.h": ("int a;\n", "not expected at the top"),
-    "common/e.c": ("int a;\n", "no header of its name"),
+    "common/e.c": ("int a;\n", "declared in no header"),
 }
 
 
