@@ -103,8 +103,7 @@ void probe_embed_pending (probe_connection_t *self, probe_write_t *write)
 /* ---- what a request carries --------------------------------------------- */
 static void bare (probe_connection_t *self, probe_exchange_t *exchange, weft_reason_t reason)
 {
-  exchange->kind = 0;
-  probe_count (SHM_COUNT_BARE, 1);
+  exchange->kind = WEFT_REPORT_BARE;
   probe_exchange_bare (self, reason);
 }
 
@@ -220,8 +219,6 @@ static void choose (probe_connection_t *self, probe_write_t *write, probe_exchan
     carry (self, write, exchange, carried, at, forwarded);
   else
     insert (self, write, exchange, known ? &context : NULL, at);
-  if (exchange->kind)
-    probe_count (SHM_COUNT_EMBEDDED, 1);
 }
 
 /* The blank line of a head is next, at offset `at` of this call (E2). */
@@ -239,12 +236,15 @@ static void decide (probe_connection_t *self, probe_write_t *write, size_t at)
     return;
   }
   probe_exchange_t *exchange = probe_exchange (self, number);
+  uint8_t before = again ? exchange->kind : 0;
   probe_exchange_begin (exchange, head, self->start_ns);
   if (probe_state (self) == PROBE_PROVEN) {
     if (!again)
       probe_count (SHM_COUNT_REQUESTS_OUT, 1);
     if ((probe_active () & WEFT_ACTION_EMBED) && head->method != PROBE_METHOD_CONNECT)
       choose (self, write, exchange, at);
+    if (exchange->kind != before && exchange->kind)
+      probe_count (exchange->kind == WEFT_REPORT_EMBED ? SHM_COUNT_EMBEDDED : SHM_COUNT_BARE, 1);
   } else {
     if (!again)
       probe_count (SHM_COUNT_UNPROVEN, 1);

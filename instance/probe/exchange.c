@@ -51,7 +51,7 @@ static void tell (const probe_connection_t *connection, const probe_exchange_t *
 static void pop (probe_connection_t *connection, weft_error_t error, uint32_t flags, uint64_t *now_p)
 {
   probe_exchange_t *self = probe_exchange (connection, connection->popped);
-  if (self->kind) {
+  if (self->kind == WEFT_REPORT_EMBED || self->kind == WEFT_REPORT_CAPTURE) {
     if (*now_p == 0)
       *now_p = weft_boot_ns ();
     tell (connection, self, error, flags, *now_p);

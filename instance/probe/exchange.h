@@ -24,7 +24,7 @@ typedef enum { PROBE_IN, PROBE_OUT } probe_direction_t;
 typedef enum { PROBE_UNKNOWN, PROBE_CANDIDATE, PROBE_PROVEN, PROBE_GIVEN_UP } probe_state_t;
 
 typedef struct {
-  uint8_t kind; /* weft_report_kind_t, 0: nobody is told */
+  uint8_t kind; /* weft_report_kind_t; 0 and BARE: nobody is told of its end */
   uint8_t method, reason, name_size;
   uint16_t status;
   uint32_t flags, instruction, tid;
