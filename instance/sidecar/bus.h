@@ -14,7 +14,7 @@
 #define CAR_BUS_RECEIVE_HWM   1000 /* instructions are small */
 #define CAR_BUS_LINGER_MS     500  /* for a BYE on its way out */
 #define CAR_BUS_RECONNECT_MS  50   /* first pause before another connect */
-#define CAR_BUS_RECONNECT_MAX 1000
+#define CAR_BUS_RECONNECT_MAX 500
 #define CAR_BUS_FDS_MAX       4
 
 typedef struct car_bus_t car_bus_t;

@@ -41,8 +41,8 @@ typedef struct {
   char reason[16];
   uint64_t image;
   int hello_due, ack_due, bye_due, blocked, listed;
-  int drain_ms;
-  uint64_t hello_pause_ms, hello_next_ns, ack_next_ns, look_next_ns, image_next_ns;
+  int more; /* the last look at the rings left something in them */
+  uint64_t drain_next_ns, hello_pause_ms, hello_next_ns, ack_next_ns, look_next_ns, image_next_ns;
   uint64_t began_ns, young_until_ns, phase_until_ns, left_ns;
 } session_t;
 
@@ -404,7 +404,12 @@ static void step (session_t *self, uint64_t now)
     step_working (self, now);
   else if (self->phase == LEAVING)
     step_leaving (self, now);
-  self->drain_ms = car_drain_collect (self->drain, self->options->pid);
+  /* Not at every message: an acknowledgement would make a batch that makes another. */
+  if (self->phase != WORKING || now >= self->drain_next_ns) {
+    int pause_ms = car_drain_collect (self->drain, self->options->pid);
+    self->drain_next_ns = after (now, (uint64_t) pause_ms);
+    self->more = pause_ms < CAR_DRAIN_INTERVAL_MS;
+  }
   int out = car_drain_push (self->drain, car_bus_push, self->bus, now) == 0;
   if (!out)
     self->blocked = 1;
@@ -427,10 +432,8 @@ static int next_wait_ms (session_t *self, uint64_t now)
   int ms = CAR_SESSION_TICK_MS;
   if (self->phase == LEAVING || self->phase == CLOSING)
     return CAR_DRAIN_HURRY_MS * 2;
-  if (is_active (self))
-    ms = self->drain_ms;
-  else if (self->drain_ms < CAR_DRAIN_INTERVAL_MS)
-    ms = self->drain_ms; /* became idle with rings that are not empty yet */
+  if (is_active (self) || self->more) /* more: idle again, with rings that are not empty yet */
+    ms = min_ms (ms, now, self->drain_next_ns);
   if (car_arm_pending (self->arm)) {
     int pause = now < after (self->began_ns, CAR_ARM_PATIENCE_MS) || is_active (self) ? PENDING_TICK_MS
                                                                                       : PENDING_SLOW_MS;
