@@ -5,6 +5,7 @@
 
 #include "../../common/ids.h"
 #include "../../common/status.h"
+#include "../task/utf8.h"
 
 static int done (FILE *out)
 {
@@ -12,20 +13,24 @@ static int done (FILE *out)
 }
 
 /* RFC 4180 quotes; a leading = + - @ would be a formula, tab and CR lead to one. Other
- * control characters become blanks: no reader of these tables needs them. */
+ * control characters become blanks, bytes that are no UTF-8 question marks. */
 static void text (FILE *out, const char *value, char end)
 {
   fputc ('"', out);
   if (*value && strchr ("=+-@\t\r", *value))
     fputc ('\'', out);
-  for (; *value; value++) {
-    if (*value == '"')
+  while (*value) {
+    size_t size = ctl_utf8_sequence (value);
+    unsigned char first = (unsigned char) value[0], second = (unsigned char) value[1];
+    if (first == '"')
       fputc ('"', out);
-    if ((unsigned char) value[0] == 0xc2 && (unsigned char) value[1] >= 0x80 &&
-        (unsigned char) value[1] < 0xa0)
-      value++; /* U+0080 to U+009F */
+    if (size == 0)
+      fputc ('?', out);
+    else if (first < 0x20 || first == 0x7f || (first == 0xc2 && second < 0xa0)) /* U+0080 to U+009F too */
+      fputc (' ', out);
     else
-      fputc ((unsigned char) *value < 0x20 || *value == 0x7f ? ' ' : *value, out);
+      fwrite (value, 1, size, out);
+    value += size ? size : 1;
   }
   fputc ('"', out);
   fputc (end, out);

@@ -108,19 +108,23 @@ static void narrow (const ctl_grid_t *self, uint32_t *width)
   }
 }
 
-static void print_cell (const ctl_grid_t *self, FILE *out, const uint32_t *width, uint32_t column,
-                        const char *text)
+/* No blanks at the end of a line: what is empty there is left out. */
+static void print_row (const ctl_grid_t *self, FILE *out, const uint32_t *width, const char *const *text)
 {
-  int last = column + 1 == self->count;
-  uint32_t wide = ctl_style_width (text);
-  if (last && !self->columns[column].right && wide < width[column])
-    fputs (text, out); /* no blanks at the end of a line */
-  else
-    ctl_style_cell (out, self->style, text, width[column], self->columns[column].right);
-  if (last)
-    fputc ('\n', out);
-  else
-    fprintf (out, "%*s", (int) GAP, "");
+  uint32_t count = self->count;
+  while (count && !*text[count - 1])
+    count--;
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t wide = ctl_style_width (text[i]);
+    int last = i + 1 == count;
+    if (last && !self->columns[i].right && wide < width[i])
+      fputs (text[i], out);
+    else
+      ctl_style_cell (out, self->style, text[i], width[i], self->columns[i].right);
+    if (!last)
+      fprintf (out, "%*s", (int) GAP, "");
+  }
+  fputc ('\n', out);
 }
 
 int ctl_grid_print (ctl_grid_t *self, FILE *out)
@@ -128,19 +132,28 @@ int ctl_grid_print (ctl_grid_t *self, FILE *out)
   if (self->rc)
     return self->rc;
   uint32_t *width = calloc (self->count, sizeof *width);
-  if (!width)
+  const char **row = calloc (self->count, sizeof *row);
+  if (!width || !row) {
+    free (width);
+    free (row);
     return WEFT_E_NOMEM;
+  }
   for (uint32_t i = 0; i < self->count; i++)
     width[i] = widest (self, i);
   narrow (self, width);
   if (self->columns[0].title) {
-    ctl_style_colour (out, self->style, CTL_COLOUR_DIM);
     for (uint32_t i = 0; i < self->count; i++)
-      print_cell (self, out, width, i, self->columns[i].title);
+      row[i] = self->columns[i].title;
+    ctl_style_colour (out, self->style, CTL_COLOUR_DIM);
+    print_row (self, out, width, row);
     ctl_style_colour (out, self->style, CTL_COLOUR_NONE);
   }
-  for (uint32_t i = 0; i < self->cells; i++)
-    print_cell (self, out, width, i % self->count, self->cell[i]);
+  for (uint32_t i = 0; i + self->count <= self->cells; i += self->count) {
+    for (uint32_t k = 0; k < self->count; k++)
+      row[k] = self->cell[i + k];
+    print_row (self, out, width, row);
+  }
+  free (row);
   free (width);
   return ferror (out) ? WEFT_E_IO : 0;
 }

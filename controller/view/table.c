@@ -73,7 +73,7 @@ static void row_text (const ctl_style_t *style, const ctl_analysis_row_t *row, c
             : style->utf8 ? "└ "
                           : "`-",
             safe, calls,
-            row->hop == CTL_HOP_EMBED_ONLY ? " (outside)"
+            row->hop == CTL_HOP_EMBED_ONLY ? " (not captured)"
             : row->hop == CTL_HOP_OPAQUE   ? " (opaque)"
                                            : "");
 }
@@ -229,7 +229,8 @@ int ctl_table_profile (FILE *out, const ctl_style_t *style, const ctl_analysis_t
       return rc;
   }
   if (names < analysis->name_count)
-    fprintf (out, "%u more task names: weft tasks\n\n", analysis->name_count - names);
+    fprintf (out, "%u more task name%s: weft tasks\n\n", analysis->name_count - names,
+             analysis->name_count - names == 1 ? "" : "s");
   char complete[NUMBER_MAX], all[NUMBER_MAX], number[NUMBER_MAX];
   ctl_wrap_t wrap;
   ctl_style_number (complete, sizeof complete, analysis->complete);

@@ -15,6 +15,8 @@
 #define NAME_WIDEST   40u
 #define MS_WIDTH      7u
 #define NOTE_WIDTH    22u
+#define NARROW        84u /* columns; below, service and note are given less */
+#define NARROW_COLUMN 12u
 #define AXIS_MIN      8u
 #define TEXT_MAX      1024
 
@@ -33,7 +35,7 @@ typedef struct {
   const ctl_style_t *style;
   const ctl_execution_t *execution;
   fold_t *fold;
-  uint32_t service_width, name_width, axis_width;
+  uint32_t service_width, name_width, axis_width, note_width;
   uint64_t from_ns, span_ns;
   int said_critical;
 } fall_t;
@@ -138,17 +140,20 @@ static void print_note (fall_t *self, const char *text, int critical)
 {
   char note[128] = "";
   const char *mark = self->style->utf8 ? "◀" : "<";
-  if (critical)
-    snprintf (note, sizeof note, "%s%s%s%s", text, *text ? "  " : "", mark,
-              self->said_critical ? "" : " critical");
-  else
+  if (critical) {
+    const char *word = self->said_critical ? "" : " critical";
+    snprintf (note, sizeof note, "%s%s%s%s", text, *text ? "  " : "", mark, word);
+    if (ctl_style_width (note) > self->note_width)
+      snprintf (note, sizeof note, "%s%s", mark, word);
+  } else {
     snprintf (note, sizeof note, "%s", text);
+  }
   self->said_critical |= critical;
   if (!*note)
     return;
   uint32_t width = ctl_style_width (note);
   fputs ("  ", self->out);
-  ctl_style_cell (self->out, self->style, note, width < NOTE_WIDTH ? width : NOTE_WIDTH, 0);
+  ctl_style_cell (self->out, self->style, note, width < self->note_width ? width : self->note_width, 0);
 }
 
 /* What the two copies tell beside the times; empty where all is as it should be. */
@@ -233,8 +238,11 @@ static void measure (fall_t *self)
     self->name_width = name > self->name_width ? name : self->name_width;
     self->service_width = service > self->service_width ? service : self->service_width;
   }
-  self->service_width = self->service_width > SERVICE_MAX ? SERVICE_MAX : self->service_width;
-  uint32_t fixed = self->service_width + 1 + 1 + 1 + MS_WIDTH + 2 + NOTE_WIDTH;
+  int narrow = self->style->columns < NARROW;
+  uint32_t service_most = narrow ? NARROW_COLUMN : SERVICE_MAX;
+  self->service_width = self->service_width > service_most ? service_most : self->service_width;
+  self->note_width = narrow ? NARROW_COLUMN : NOTE_WIDTH;
+  uint32_t fixed = self->service_width + 1 + 1 + 1 + MS_WIDTH + 2 + self->note_width;
   uint32_t room =
       self->style->columns > fixed + AXIS_MIN + NAME_MIN ? self->style->columns - fixed : AXIS_MIN + NAME_MIN;
   uint32_t most = room / 2 > NAME_WIDEST ? NAME_WIDEST : room / 2 < NAME_MIN ? NAME_MIN : room / 2;
@@ -285,7 +293,8 @@ static void print_foot (const fall_t *self)
     ctl_wrap_item (&wrap,
                    execution->hops[CTL_HOP_PROVEN] ? "all requests proven" : "no requests to other services");
   else
-    ctl_wrap_item (&wrap, "%u requests proven", execution->hops[CTL_HOP_PROVEN]);
+    ctl_wrap_item (&wrap, "%u request%s proven", execution->hops[CTL_HOP_PROVEN],
+                   execution->hops[CTL_HOP_PROVEN] == 1 ? "" : "s");
   if (outside)
     ctl_wrap_item (&wrap, "%u to the outside", outside);
   if (missing)

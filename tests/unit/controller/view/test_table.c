@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "golden.h"
+
+#include "../../../../controller/view/table.h"
+
+static void test_profile (void **state)
+{
+  (void) state;
+  golden_t golden;
+  ctl_instance_t instances[3];
+  ctl_analysis_t *analysis = golden_analysis ();
+  golden_instances (instances);
+  const ctl_instance_t *list[3] = {&instances[0], &instances[1], &instances[2]};
+  assert_int_equal (ctl_table_profile (golden_begin (&golden), &golden_wide, analysis, 1, list, 3), 0);
+  golden_end (&golden, "profile.txt");
+  assert_int_equal (ctl_table_profile (golden_begin (&golden), &golden_ascii, analysis, 0, NULL, 0), 0);
+  golden_end (&golden, "profile-ascii.txt");
+  assert_int_equal (ctl_table_profile (golden_begin (&golden), &golden_colour, analysis, 1, NULL, 0), 0);
+  golden_end (&golden, "profile-colour.txt");
+  ctl_analysis_destroy (&analysis);
+}
+
+static void test_nothing_is_a_report_too (void **state)
+{
+  (void) state;
+  golden_t golden;
+  ctl_analyse_t *analyse = ctl_analyse_new ();
+  ctl_analysis_t *analysis = NULL;
+  assert_int_equal (ctl_analyse_finish (analyse, &analysis), 0);
+  assert_int_equal (ctl_table_profile (golden_begin (&golden), &golden_wide, analysis, 0, NULL, 0), 0);
+  golden_end (&golden, "profile-empty.txt");
+  ctl_analysis_destroy (&analysis);
+  ctl_analyse_destroy (&analyse);
+}
+
+static void test_tasks (void **state)
+{
+  (void) state;
+  golden_t golden;
+  ctl_analysis_t *analysis = golden_analysis ();
+  assert_int_equal (ctl_table_tasks (golden_begin (&golden), &golden_wide, analysis), 0);
+  golden_end (&golden, "tasks.txt");
+  assert_int_equal (ctl_table_tasks (golden_begin (&golden), &golden_ascii, analysis), 0);
+  golden_end (&golden, "tasks-ascii.txt");
+  ctl_analysis_destroy (&analysis);
+}
+
+static void test_each (void **state)
+{
+  (void) state;
+  golden_t golden;
+  FILE *out = golden_begin (&golden);
+  assert_int_equal (ctl_table_each_head (out, &golden_wide), 0);
+  for (int i = 0; i < 3; i++) {
+    ctl_execution_t *execution = i == 0 ? golden_shop (1, 1) : i == 1 ? golden_odd () : golden_orphan (2);
+    assert_int_equal (ctl_table_each (out, &golden_wide, execution), 0);
+    ctl_execution_destroy (&execution);
+  }
+  golden_end (&golden, "each.txt");
+}
+
+static void test_instances (void **state)
+{
+  (void) state;
+  golden_t golden;
+  ctl_instance_t instances[3];
+  golden_instances (instances);
+  const ctl_instance_t *list[3] = {&instances[0], &instances[1], &instances[2]};
+  assert_int_equal (ctl_table_instances (golden_begin (&golden), &golden_wide, list, 3), 0);
+  golden_end (&golden, "ls.txt");
+  assert_int_equal (ctl_table_instances (golden_begin (&golden), &golden_ascii, list, 3), 0);
+  golden_end (&golden, "ls-ascii.txt");
+}
+
+static void test_a_full_pipe_is_an_error (void **state)
+{
+  (void) state;
+  FILE *full = fopen ("/dev/full", "we");
+  ctl_analysis_t *analysis = golden_analysis ();
+  assert_non_null (full);
+  setvbuf (full, NULL, _IONBF, 0);
+  assert_true (ctl_table_tasks (full, &golden_wide, analysis) < 0);
+  fclose (full);
+  ctl_analysis_destroy (&analysis);
+}
+
+int main (void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test (test_profile),   cmocka_unit_test (test_nothing_is_a_report_too),
+      cmocka_unit_test (test_tasks),     cmocka_unit_test (test_each),
+      cmocka_unit_test (test_instances), cmocka_unit_test (test_a_full_pipe_is_an_error),
+  };
+  setenv ("TZ", "UTC", 1);
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
