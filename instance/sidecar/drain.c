@@ -249,6 +249,8 @@ void car_drain_acked (car_drain_t *self, const uint8_t start[WEFT_UUID_SIZE], ui
 {
   if (memcmp (start, self->start, WEFT_UUID_SIZE) != 0 || number > self->number)
     return;
+  if (number > self->pushed)
+    number = self->pushed; /* D5 */
   if (shm_spool_release (self->reader, number) == 0)
     return;
   self->repush_ms = CAR_DRAIN_REPUSH_MS;

@@ -8,6 +8,9 @@
  *  D3  with the spool full the rings are not read: they fill, drop and count,
  *      and what they drop then is told as SPOOL_FULL
  *  D4  batches are pushed in the order of their numbers
+ *  D5  an acknowledgement frees only what was pushed since the last repush: a
+ *      controller that has just taken over may name a number whose
+ *      predecessors went down with the one before it
  *
  * Knows no socket: the caller gives a push function. One thread. */
 #ifndef CAR_DRAIN_H

@@ -317,6 +317,7 @@ static void take_message (session_t *self, weft_bus_message_t *message, int alon
       self->hello_due = 0;
     break;
   case WEFT_BUS_BATCH_ACK:
+    meet_controller (self, message->controller, now);
     if (alone)
       car_drain_acked (self->drain, message->start, message->number, now);
     break;

@@ -173,6 +173,25 @@ static void a_busy_bus_loses_nothing (void **state)
     assert_int_equal (sink.number[i], i + 1);
 }
 
+/* The one before went down with batch 1 in its hands. */
+static void a_new_controller_frees_only_what_it_was_sent (void **state)
+{
+  stage_t *stage = *state;
+  sink_t sink = {.busy_after = -1};
+  for (int i = 0; i < 2; i++) {
+    put (stage, "GET /");
+    car_drain_collect (stage->drain, 1);
+  }
+  car_drain_push (stage->drain, take, &sink, 1);
+  car_drain_repush (stage->drain);
+  car_drain_acked (stage->drain, start, 2, 2);
+  assert_int_equal (car_drain_waiting (stage->drain), 2);
+  car_drain_push (stage->drain, take, &sink, 3);
+  assert_int_equal (sink.count, 4);
+  car_drain_acked (stage->drain, start, 2, 4);
+  assert_int_equal (car_drain_waiting (stage->drain), 0);
+}
+
 static void losses_are_told_once (void **state)
 {
   stage_t *stage = *state;
@@ -236,6 +255,8 @@ static void a_successor_goes_on (void **state)
     put (stage, "GET /");
     car_drain_collect (stage->drain, 1);
   }
+  sink_t before = {.busy_after = -1};
+  car_drain_push (stage->drain, take, &before, 1);
   car_drain_acked (stage->drain, start, 2, 1);
   car_drain_destroy (&stage->drain); /* died; batch 3 is in the spool */
   assert_int_equal (car_drain_new (stage->reader, instance, boot, &stage->drain), 0);
@@ -276,6 +297,7 @@ int main (void)
       cmocka_unit_test_setup_teardown (nothing_makes_no_batch, set_up, tear_down),
       cmocka_unit_test_setup_teardown (silence_pushes_again_with_growing_patience, set_up, tear_down),
       cmocka_unit_test_setup_teardown (a_busy_bus_loses_nothing, set_up, tear_down),
+      cmocka_unit_test_setup_teardown (a_new_controller_frees_only_what_it_was_sent, set_up, tear_down),
       cmocka_unit_test_setup_teardown (losses_are_told_once, set_up, tear_down),
       cmocka_unit_test_setup_teardown (a_full_spool_stops_reading_and_says_so, set_up, tear_down),
       cmocka_unit_test_setup_teardown (a_successor_goes_on, set_up, tear_down),
