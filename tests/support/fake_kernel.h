@@ -63,9 +63,10 @@ static unsigned fake_report_count;
 int shm_write (void *base, uint32_t tid, const weft_report_t *report)
 {
   assert_ptr_equal (base, probe_shm);
-  if (fake_report_count == FAKE_REPORT)
+  unsigned n = __atomic_fetch_add (&fake_report_count, 1, __ATOMIC_RELAXED);
+  if (n >= FAKE_REPORT)
     return 0;
-  fake_report_t *to = &fake_reports[fake_report_count++];
+  fake_report_t *to = &fake_reports[n];
   to->report = *report;
   memcpy (to->name, report->name, report->name_size);
   to->name[report->name_size] = 0;
