@@ -35,8 +35,9 @@ class RecordingPeer:
     def __exit__(self, *_):
         self.listener.close()
 
-    def forget(self):
-        self.connections = []
+    def heads(self):
+        """Of every request so far, connection after connection: new ones on a kept one, too."""
+        return [head for connection in self.connections for head, _ in connection.requests]
 
     def accept(self):
         while True:
