@@ -25,6 +25,7 @@ class RecordingPeer:
 
     def __init__(self, port=0):
         self.connections = []
+        self.heads = []  # of every request, in the order of arrival
         self.listener = socket.create_server(("127.0.0.1", port), backlog=64)
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -34,10 +35,6 @@ class RecordingPeer:
 
     def __exit__(self, *_):
         self.listener.close()
-
-    def heads(self):
-        """Of every request so far, connection after connection: new ones on a kept one, too."""
-        return [head for connection in self.connections for head, _ in connection.requests]
 
     def accept(self):
         while True:
@@ -58,8 +55,7 @@ class RecordingPeer:
             except (OSError, EOFError):
                 pass
 
-    @staticmethod
-    def one(client, reader, connection):
+    def one(self, client, reader, connection):
         line = reader.line()
         if line.startswith(b"PING"):
             client.sendall(line)
@@ -74,6 +70,7 @@ class RecordingPeer:
         else:
             body = reader.exactly(int(length.group(1)) if length else 0)
         connection.requests.append((head, body))
+        self.heads.append(head)
         answer = answer_to(head)
         client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(answer), answer))
         return b"connection: close" not in head.lower()
