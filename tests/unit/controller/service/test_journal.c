@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../../../common/limits.h"
+#include "../../../../common/status.h"
+#include "../../../../controller/service/journal.h"
+
+static char dir[64];
+
+static int setup (void **state)
+{
+  strcpy (dir, "/tmp/weft-journal-XXXXXX");
+  return mkdtemp (dir) ? 0 : -1;
+}
+
+static int teardown (void **state)
+{
+  DIR *list = opendir (dir);
+  for (struct dirent *entry; (entry = readdir (list));)
+    if (entry->d_name[0] != '.')
+      unlinkat (dirfd (list), entry->d_name, 0);
+  closedir (list);
+  return rmdir (dir);
+}
+
+static ctl_journal_t *journal_open (uint32_t segment_max)
+{
+  ctl_journal_t *self = NULL;
+  char why[300] = "";
+  assert_int_equal (ctl_journal_open (dir, segment_max, &self, why, sizeof why), 0);
+  return self;
+}
+
+/* A frame that says its number and has its size. */
+static int append (ctl_journal_t *self, uint32_t number, size_t size)
+{
+  uint8_t *frame = malloc (size);
+  memset (frame, (int) (number * 7), size);
+  memcpy (frame, &number, sizeof number);
+  int rc = ctl_journal_append (self, frame, size);
+  free (frame);
+  return rc;
+}
+
+/* What a reader gets: numbers, -1 for damage, 0 behind the last. */
+static void read_all (int from_checkpoint, int *got, ctl_journal_position_t *ret_damage)
+{
+  ctl_journal_reader_t *reader = NULL;
+  assert_int_equal (ctl_journal_reader_open (dir, from_checkpoint, &reader), 0);
+  for (;;) {
+    const void *frame = NULL;
+    size_t size = 0;
+    ctl_journal_position_t position;
+    int rc = ctl_journal_reader_next (reader, &frame, &size, &position);
+    if (rc == 0)
+      break;
+    uint32_t number = 0;
+    if (rc == 1)
+      memcpy (&number, frame, sizeof number);
+    else
+      *ret_damage = position;
+    *got++ = rc == 1 ? (int) number : -1;
+  }
+  *got = 0;
+  ctl_journal_reader_close (&reader);
+  ctl_journal_reader_close (&reader);
+}
+
+static off_t size_of (const char *name)
+{
+  char path[128];
+  struct stat st;
+  snprintf (path, sizeof path, "%s/%s", dir, name);
+  return stat (path, &st) < 0 ? -1 : st.st_size;
+}
+
+static void patch (const char *name, off_t at, uint8_t byte)
+{
+  char path[128];
+  snprintf (path, sizeof path, "%s/%s", dir, name);
+  int fd = open (path, O_RDWR);
+  uint8_t old;
+  assert_int_equal (pread (fd, &old, 1, at), 1);
+  byte ^= old;
+  assert_int_equal (pwrite (fd, &byte, 1, at), 1);
+  close (fd);
+}
+
+static void test_layout (void **state)
+{
+  ctl_journal_t *self = journal_open (0);
+  assert_int_equal (size_of ("00000001.weftj"), -1); /* nothing appended, no file */
+  assert_int_equal (ctl_journal_append (self, "123456789", 9), 0);
+  ctl_journal_close (&self);
+  ctl_journal_close (&self);
+  assert_int_equal (size_of ("00000001.weftj"), 32); /* 16 + 9, to a multiple of 8 */
+  char path[128];
+  uint8_t bytes[32];
+  snprintf (path, sizeof path, "%s/00000001.weftj", dir);
+  int fd = open (path, O_RDONLY);
+  assert_int_equal (read (fd, bytes, 32), 32);
+  close (fd);
+  /* 0xe3069283 is the check value of CRC-32C. */
+  const uint8_t right[32] = {'W', 'J', 'R', '1', 9,   0,   0,   0,   0x83, 0x92, 0x06, 0xe3, 0, 0, 0, 0,
+                             '1', '2', '3', '4', '5', '6', '7', '8', '9',  0,    0,    0,    0, 0, 0, 0};
+  assert_memory_equal (bytes, right, 32);
+}
+
+static void test_order_and_sizes (void **state)
+{
+  ctl_journal_t *self = journal_open (0);
+  for (uint32_t n = 1; n <= 20; n++)
+    assert_int_equal (append (self, n, 3 + n), 0);
+  assert_int_equal (append (self, 21, WEFT_FRAME_MAX), 0);
+  assert_int_equal (append (self, 22, WEFT_FRAME_MAX + 1), WEFT_E_RANGE);
+  assert_int_equal (ctl_journal_append (self, "", 0), WEFT_E_RANGE);
+  assert_int_equal (ctl_journal_records (self), 21);
+  ctl_journal_close (&self);
+  int got[64];
+  ctl_journal_position_t damage;
+  read_all (0, got, &damage);
+  for (int n = 0; n < 21; n++)
+    assert_int_equal (got[n], n + 1);
+  assert_int_equal (got[21], 0);
+}
+
+/* J2, J3: cut at every byte of the last record; what stands before it is read, the next segment too. */
+static void test_torn_tail (void **state)
+{
+  for (off_t cut = 1; cut <= 40; cut++) {
+    ctl_journal_t *self = journal_open (0);
+    append (self, 1, 20); /* 40 bytes: 16 + 20 padded to 24 */
+    append (self, 2, 20);
+    ctl_journal_close (&self);
+    char path[128];
+    snprintf (path, sizeof path, "%s/00000001.weftj", dir);
+    assert_int_equal (truncate (path, 80 - cut), 0);
+    self = journal_open (0);
+    append (self, 3, 20);
+    ctl_journal_close (&self);
+    int got[16];
+    ctl_journal_position_t damage = {0};
+    read_all (0, got, &damage);
+    int at = 0;
+    assert_int_equal (got[at++], 1);
+    if (cut < 40) {
+      assert_int_equal (got[at++], -1);
+      assert_int_equal (damage.segment, 1);
+      assert_int_equal (damage.offset, 40);
+    }
+    assert_int_equal (got[at++], 3);
+    assert_int_equal (got[at], 0);
+    unlink (path);
+    snprintf (path, sizeof path, "%s/00000002.weftj", dir);
+    unlink (path);
+  }
+}
+
+/* J3: a flipped bit anywhere in a record but its padding and its reserved word ends the segment there. */
+static void test_flipped_bit (void **state)
+{
+  ctl_journal_t *self = journal_open (0);
+  append (self, 1, 24);
+  append (self, 2, 24);
+  append (self, 3, 24);
+  ctl_journal_close (&self);
+  for (off_t at = 40; at < 80; at++) {
+    if (at >= 52 && at < 56)
+      continue; /* reserved */
+    patch ("00000001.weftj", at, 0x10);
+    int got[16];
+    ctl_journal_position_t damage = {0};
+    read_all (0, got, &damage);
+    assert_int_equal (got[0], 1);
+    assert_int_equal (got[1], -1);
+    assert_int_equal (got[2], 0);
+    assert_int_equal (damage.offset, 40);
+    patch ("00000001.weftj", at, 0x10);
+  }
+}
+
+static void test_rotation (void **state)
+{
+  ctl_journal_t *self = journal_open (100); /* two records of 40 fit, a third does not */
+  for (uint32_t n = 1; n <= 11; n++)
+    assert_int_equal (append (self, n, 24), 0);
+  ctl_journal_close (&self);
+  assert_int_equal (size_of ("00000001.weftj"), -1); /* J4: four are kept: 3 to 6 */
+  assert_int_equal (size_of ("00000002.weftj"), -1);
+  assert_int_equal (size_of ("00000003.weftj"), 80);
+  assert_int_equal (size_of ("00000006.weftj"), 40);
+  int got[64];
+  ctl_journal_position_t damage;
+  read_all (0, got, &damage);
+  for (int n = 0; n < 7; n++)
+    assert_int_equal (got[n], n + 5);
+  assert_int_equal (got[7], 0);
+  self = journal_open (100);
+  assert_int_equal (append (self, 12, 24), 0); /* a segment of its own: J2 */
+  ctl_journal_close (&self);
+  assert_int_equal (size_of ("00000003.weftj"), -1);
+  assert_int_equal (size_of ("00000007.weftj"), 40);
+}
+
+static void test_checkpoint (void **state)
+{
+  int got[64];
+  ctl_journal_position_t damage;
+  ctl_journal_t *self = journal_open (100);
+  for (uint32_t n = 1; n <= 3; n++)
+    append (self, n, 24);
+  assert_int_equal (ctl_journal_checkpoint (self), 0); /* behind 3, in the second segment */
+  read_all (1, got, &damage);
+  assert_int_equal (got[0], 0);
+  for (uint32_t n = 4; n <= 6; n++)
+    append (self, n, 24);
+  read_all (1, got, &damage);
+  assert_int_equal (got[0], 4);
+  assert_int_equal (got[1], 5);
+  assert_int_equal (got[2], 6);
+  assert_int_equal (got[3], 0);
+  read_all (0, got, &damage);
+  assert_int_equal (got[0], 1);
+  ctl_journal_close (&self);
+}
+
+/* A checkpoint of a segment that is gone: the next one is read from its beginning. */
+static void test_checkpoint_of_a_lost_segment (void **state)
+{
+  int got[64];
+  ctl_journal_position_t damage;
+  ctl_journal_t *self = journal_open (50);
+  append (self, 1, 24);
+  ctl_journal_checkpoint (self);
+  append (self, 2, 24);
+  ctl_journal_close (&self);
+  char path[128];
+  snprintf (path, sizeof path, "%s/00000001.weftj", dir);
+  unlink (path);
+  read_all (1, got, &damage);
+  assert_int_equal (got[0], 2);
+  assert_int_equal (got[1], 0);
+}
+
+/* J1: no room: nothing half is left, and when there is room it goes on in the same place. */
+static void test_no_room (void **state)
+{
+  struct rlimit limit, old;
+  signal (SIGXFSZ, SIG_IGN);
+  getrlimit (RLIMIT_FSIZE, &old);
+  ctl_journal_t *self = journal_open (0);
+  assert_int_equal (append (self, 1, 24), 0);
+  limit = (struct rlimit){60, old.rlim_max};
+  setrlimit (RLIMIT_FSIZE, &limit);
+  assert_int_equal (append (self, 2, 24), WEFT_E_FULL);
+  assert_int_equal (size_of ("00000001.weftj"), 40);
+  setrlimit (RLIMIT_FSIZE, &old);
+  assert_int_equal (append (self, 3, 24), 0);
+  ctl_journal_close (&self);
+  int got[16];
+  ctl_journal_position_t damage;
+  read_all (0, got, &damage);
+  assert_int_equal (got[0], 1);
+  assert_int_equal (got[1], 3);
+  assert_int_equal (got[2], 0);
+}
+
+static void test_other_files_are_left_alone (void **state)
+{
+  char path[128];
+  snprintf (path, sizeof path, "%s/0000001.weftj", dir); /* seven digits */
+  close (open (path, O_CREAT | O_WRONLY, 0600));
+  ctl_journal_t *self = journal_open (0);
+  append (self, 1, 24);
+  ctl_journal_close (&self);
+  assert_int_equal (size_of ("0000001.weftj"), 0);
+  assert_int_equal (size_of ("00000001.weftj"), 40);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown (name, setup, teardown)
+int main (void)
+{
+  const struct CMUnitTest tests[] = {
+      TEST (test_layout),
+      TEST (test_order_and_sizes),
+      TEST (test_torn_tail),
+      TEST (test_flipped_bit),
+      TEST (test_rotation),
+      TEST (test_checkpoint),
+      TEST (test_no_room),
+      TEST (test_checkpoint_of_a_lost_segment),
+      TEST (test_other_files_are_left_alone),
+  };
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
