@@ -75,11 +75,12 @@ static int status_of (int rc)
   }
 }
 
-/* Remembers SQLite's own words. A write beyond the file size limit (EFBIG) or quota is a full disk too. */
+/* Remembers SQLite's own words. It knows ENOSPC as a full disk; a file size limit and a quota are
+ * the same to us, and of its log it keeps no error number but the kernel's last. */
 static int fail (ctl_store_t *self, int rc)
 {
   int status = status_of (rc);
-  int error = sqlite3_system_errno (self->db);
+  int error = errno;
   if (status == WEFT_E_IO && (error == ENOSPC || error == EFBIG || error == EDQUOT))
     status = WEFT_E_FULL;
   snprintf (self->why, sizeof self->why, "%s",

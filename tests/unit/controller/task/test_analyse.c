@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "../../../../common/status.h"
+#include "../../../../controller/task/analyse.h"
+#include "forest.h"
+
+#define MS WEFT_NS_PER_MS
+
+/* root `ms` long, one call that the root waits 60 % for and the callee works 50 % for */
+static ctl_execution_t *pair_of (uint32_t number, uint64_t ms, const char *name)
+{
+  ctl_execution_t *self = calloc (1, sizeof *self);
+  self->subtasks = calloc (2, sizeof *self->subtasks);
+  memcpy (self->task, &number, sizeof number);
+  self->task[15] = 1;
+  self->name = self->origin = "";
+  self->hosts = 1;
+  self->count = 2;
+  for (uint32_t i = 0; i < 2; i++)
+    self->subtasks[i] = (ctl_subtask_t){.id = i + 1,
+                                        .request = i,
+                                        .caller = i,
+                                        .hop = i ? CTL_HOP_PROVEN : CTL_HOP_ROOT,
+                                        .answered = 1,
+                                        .status = 200,
+                                        .service = i ? "orders" : "front",
+                                        .vm = i ? "jvm" : "cpython",
+                                        .name = i ? "POST /orders" : name,
+                                        .start_ns = i ? ms * MS * 25 / 100 : 0,
+                                        .end_ns = i ? ms * MS * 75 / 100 : ms * MS,
+                                        .sent_ns = i ? ms * MS * 20 / 100 : 0,
+                                        .answered_ns = i ? ms * MS * 80 / 100 : 0,
+                                        .cpu_ns = WEFT_NS_NONE};
+  assert_int_equal (ctl_execution_settle (self), 0);
+  return self;
+}
+
+static ctl_analysis_t *analyse_range (uint32_t from, uint32_t to, int step)
+{
+  ctl_analyse_t *analyse = ctl_analyse_new ();
+  ctl_analysis_t *analysis = NULL;
+  for (uint32_t i = from; i != to; i += (uint32_t) step) {
+    ctl_execution_t *execution = pair_of (i, i, "GET /a");
+    if (i % 10 == 0)
+      execution->subtasks[0].status = 500;
+    assert_int_equal (ctl_analyse_add (analyse, execution), 0);
+    ctl_execution_destroy (&execution);
+  }
+  assert_int_equal (ctl_analyse_finish (analyse, &analysis), 0);
+  ctl_analyse_destroy (&analyse);
+  return analysis;
+}
+
+/* Durations 1..100 ms. */
+static void test_percentiles_and_rows_by_hand (void **state)
+{
+  (void) state;
+  ctl_analysis_t *analysis = analyse_range (1, 101, 1);
+  assert_int_equal (analysis->executions, 100);
+  assert_int_equal (analysis->complete, 100);
+  assert_int_equal (analysis->hops[CTL_HOP_PROVEN], 100);
+  assert_int_equal (analysis->name_count, 1);
+  const ctl_analysis_name_t *name = &analysis->names[0];
+  assert_string_equal (name->name, "GET /a");
+  assert_string_equal (name->service, "front");
+  assert_int_equal (name->errors, 10);
+  assert_int_equal (name->p50_ns, 50 * MS);
+  assert_int_equal (name->p90_ns, 90 * MS);
+  assert_int_equal (name->p99_ns, 99 * MS);
+  assert_int_equal (name->max_ns, 100 * MS);
+  assert_int_equal (name->slowest[0], 100);
+  /* p25 = 25, p75 = 75: 51 executions of 50 ms in the mean; self 40 % and 50 %, network 10 % */
+  assert_int_equal (name->sample, 51);
+  assert_int_equal (name->mean_ns, 50 * MS);
+  assert_int_equal (name->network_ns, 5 * MS);
+  assert_int_equal (name->row_count, 2);
+  assert_int_equal (name->rows[0].self_ns, 20 * MS);
+  assert_int_equal (name->rows[0].depth, 0);
+  assert_int_equal (name->rows[1].self_ns, 25 * MS);
+  assert_int_equal (name->rows[1].depth, 1);
+  assert_string_equal (name->rows[1].service, "orders");
+  assert_true (name->rows[1].share > 0.499 && name->rows[1].share < 0.501);
+  assert_true (name->rows[1].calls > 0.999 && name->rows[1].calls < 1.001);
+  ctl_analysis_destroy (&analysis);
+}
+
+/* A1, also where the samples are thinned out. */
+static void test_order_does_not_matter (void **state)
+{
+  (void) state;
+  ctl_analysis_t *up = analyse_range (1, 5001, 1), *down = analyse_range (5000, 0, -1);
+  json_t *one = ctl_analysis_json (up), *other = ctl_analysis_json (down);
+  assert_true (json_equal (one, other));
+  assert_true (up->names[0].sample <= CTL_ANALYSE_TREES);
+  assert_true (up->names[0].sample > 100);
+  assert_int_equal (up->names[0].p50_ns, 2500 * MS); /* exact all the same */
+  assert_int_equal (up->names[0].executions, 5000);
+  json_decref (one);
+  json_decref (other);
+  ctl_analysis_destroy (&up);
+  ctl_analysis_destroy (&down);
+}
+
+static void test_orphans_stand_apart (void **state)
+{
+  (void) state;
+  ctl_analyse_t *analyse = ctl_analyse_new ();
+  ctl_analysis_t *analysis = NULL;
+  for (uint32_t i = 0; i < 3; i++) {
+    ctl_execution_t *execution = pair_of (i, 10, "GET /b");
+    execution->origin = i ? "gateway" : "jobs";
+    execution->subtasks[0].orphan = WEFT_REASON_EVENT_LOOP;
+    assert_int_equal (ctl_execution_settle (execution), 0);
+    assert_int_equal (ctl_analyse_add (analyse, execution), 0);
+    ctl_execution_destroy (&execution);
+  }
+  assert_int_equal (ctl_analyse_finish (analyse, &analysis), 0);
+  assert_int_equal (analysis->executions, 0);
+  assert_int_equal (analysis->name_count, 0);
+  assert_int_equal (analysis->orphan_trees, 3);
+  assert_int_equal (analysis->orphan_count, 2);
+  assert_string_equal (analysis->orphans[0].service, "gateway");
+  assert_int_equal (analysis->orphans[0].count, 2);
+  assert_int_equal (analysis->orphans[1].count, 1);
+  ctl_analysis_destroy (&analysis);
+  ctl_analyse_destroy (&analyse);
+}
+
+static void test_names_without_end_are_counted (void **state)
+{
+  (void) state;
+  ctl_analyse_t *analyse = ctl_analyse_new ();
+  ctl_analysis_t *analysis = NULL;
+  for (uint32_t i = 0; i < WEFT_ANALYSE_NAMES_MAX + 9; i++) {
+    char name[32];
+    snprintf (name, sizeof name, "GET /%u\xff", i); /* and no UTF-8 */
+    ctl_execution_t *execution = pair_of (i, 10, name);
+    assert_int_equal (ctl_analyse_add (analyse, execution), 0);
+    ctl_execution_destroy (&execution);
+  }
+  assert_int_equal (ctl_analyse_finish (analyse, &analysis), 0);
+  assert_int_equal (analysis->name_count, WEFT_ANALYSE_NAMES_MAX);
+  assert_int_equal (analysis->more_names, 9);
+  assert_int_equal (analysis->executions, WEFT_ANALYSE_NAMES_MAX + 9);
+  ctl_analysis_destroy (&analysis);
+  ctl_analyse_destroy (&analyse);
+}
+
+/* Every field taken away, one at a time, is noticed. */
+static void test_json_that_lacks_something_is_refused (void **state)
+{
+  (void) state;
+  ctl_analysis_t *analysis = analyse_range (1, 5, 1), *out = NULL;
+  json_t *json = ctl_analysis_json (analysis);
+  const char *key;
+  json_t *value;
+  json_object_foreach (json, key, value)
+  {
+    json_t *copy = json_deep_copy (json);
+    json_object_del (copy, key);
+    assert_int_equal (ctl_analysis_from_json (copy, &out), WEFT_E_MALFORMED);
+    json_decref (copy);
+  }
+  json_object_foreach (json_array_get (json_object_get (json, "names"), 0), key, value)
+  {
+    json_t *copy = json_deep_copy (json);
+    json_object_set_new (json_array_get (json_object_get (copy, "names"), 0), key, json_null ());
+    assert_int_equal (ctl_analysis_from_json (copy, &out), WEFT_E_MALFORMED);
+    json_decref (copy);
+  }
+  assert_int_equal (ctl_analysis_from_json (NULL, &out), WEFT_E_MALFORMED);
+  json_decref (json);
+  ctl_analysis_destroy (&analysis);
+}
+
+int main (void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test (test_percentiles_and_rows_by_hand),
+      cmocka_unit_test (test_order_does_not_matter),
+      cmocka_unit_test (test_orphans_stand_apart),
+      cmocka_unit_test (test_names_without_end_are_counted),
+      cmocka_unit_test (test_json_that_lacks_something_is_refused),
+  };
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
