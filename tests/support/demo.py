@@ -5,6 +5,7 @@ import argparse
 import contextlib
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -35,7 +36,7 @@ class Demo:
 
     def show(self, *arguments):
         """Runs a verb for its output and shows it as a user would see it."""
-        self.say("\n$ weft " + " ".join(arguments), head=True)
+        self.say("\n$ weft " + shlex.join(arguments), head=True)
         done = self.stage.weft(*arguments)
         self.say((done.stdout + done.stderr).rstrip())
 
@@ -96,10 +97,8 @@ class Demo:
 
     def instruct(self):
         """Everyone embeds and captures before the first one may start tasks."""
-        on = ["service=" + name for name in self.drawn.names]
-        everyone = [word for selector in on for word in ("--embed", selector, "--capture", selector)]
-        self.show("instruct", *everyone)
-        self.show("instruct", "--root", on[0])
+        self.show("instruct", "--embed", "*", "--capture", "*")
+        self.show("instruct", "--root", "service=" + self.drawn.names[0])
 
     def load(self, first, requests, parallel=1):
         command = [processes.PYTHON, SUPPORT / "load.py", "--seed", self.drawn.seed, "--first", first]
