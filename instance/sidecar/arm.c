@@ -119,8 +119,7 @@ static void add_rule (plan_t *plan, const weft_instruction_t *instruction)
   rule->sample_num = instruction->sample_den ? instruction->sample_num : 1;
   rule->sample_den = instruction->sample_den ? instruction->sample_den : 1;
   rule->max_roots = instruction->max_roots;
-  memcpy (rule->match, instruction->match, sizeof rule->match);
-  rule->match[sizeof rule->match - 1] = '\0';
+  memcpy (rule->match, instruction->match, strnlen (instruction->match, sizeof rule->match - 1));
 }
 
 static int selects (const weft_instruction_t *instruction, const weft_subject_t *subject)
@@ -134,7 +133,7 @@ static int selects (const weft_instruction_t *instruction, const weft_subject_t 
 /* The union of what is asked of this instance; the shortest lease wins. */
 static void make_plan (const car_arm_t *self, const weft_subject_t *subject, plan_t *plan)
 {
-  memset (plan, 0, sizeof *plan); /* compared whole, padding included */
+  memset (plan, 0, sizeof *plan); /* rules are compared whole, behind the end of `match` too */
   plan->lease_ms = WEFT_LEASE_MS;
   for (uint32_t i = 0; self->has_state && i < self->live_count; i++) {
     const weft_instruction_t *instruction = &self->live[i];
@@ -154,6 +153,13 @@ static void make_plan (const car_arm_t *self, const weft_subject_t *subject, pla
     if (actions & WEFT_ACTION_ROOT)
       add_rule (plan, instruction);
   }
+}
+
+static int same_plan (const plan_t *a, const plan_t *b)
+{
+  return a->actions == b->actions && a->carrier == b->carrier && a->embed_to == b->embed_to &&
+         a->lease_ms == b->lease_ms && a->rule_count == b->rule_count &&
+         memcmp (a->rules, b->rules, a->rule_count * sizeof a->rules[0]) == 0;
 }
 
 static void tell (car_arm_t *self, shm_reader_t *reader, const plan_t *plan, uint64_t mono_ns)
@@ -184,7 +190,7 @@ void car_arm_apply (car_arm_t *self, shm_reader_t *reader, const weft_subject_t 
   }
   /* The probe went idle by itself when its lease ended and sleeps: wake it. */
   int asleep = plan.actions && lapsed;
-  if (!self->told_any || self->forced || asleep || memcmp (&plan, &self->told, sizeof plan) != 0)
+  if (!self->told_any || self->forced || asleep || !same_plan (&plan, &self->told))
     tell (self, reader, &plan, mono_ns);
 }
 

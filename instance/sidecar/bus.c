@@ -13,6 +13,7 @@
 
 struct car_bus_t {
   void *context, *instructions, *reports;
+  void *monitor; /* of reports */
   int same_host;
   uint64_t garbage;
   char topic[TOPICS_MAX][WEFT_TOPIC_MAX]; /* subscribed; "" is a free place */
@@ -47,6 +48,21 @@ static int connect_socket (car_bus_t *self, int type, const char *endpoint, void
   return 0;
 }
 
+/* Tells of lost connections. A reconnect takes CAR_BUS_RECONNECT_MS at least,
+ * the event is there at once. */
+static int watch_reports (car_bus_t *self)
+{
+  static const char place[] = "inproc://reports-monitor";
+  if (zmq_socket_monitor (self->reports, place, ZMQ_EVENT_DISCONNECTED) != 0)
+    return WEFT_E_IO;
+  self->monitor = zmq_socket (self->context, ZMQ_PAIR);
+  if (!self->monitor)
+    return WEFT_E_NOMEM;
+  return set_option (self->monitor, ZMQ_LINGER, 0) == 0 && zmq_connect (self->monitor, place) == 0
+             ? 0
+             : WEFT_E_IO;
+}
+
 static int is_same_host (const char *controller)
 {
   return strncmp (controller, "ipc://", 6) == 0 || strncmp (controller, "tcp://127.", 10) == 0 ||
@@ -71,6 +87,8 @@ int car_bus_new (const char *controller, car_bus_t **ret_self, char *why, size_t
     status = connect_socket (self, ZMQ_SUB, down, &self->instructions);
   if (status == 0)
     status = connect_socket (self, ZMQ_PUSH, up, &self->reports);
+  if (status == 0)
+    status = watch_reports (self);
   if (status < 0) {
     snprintf (why, why_size, "cannot connect to %s: %s", controller, zmq_strerror (zmq_errno ()));
     car_bus_destroy (&self);
@@ -87,6 +105,8 @@ void car_bus_destroy (car_bus_t **self_p)
   car_bus_t *self = *self_p;
   if (self->instructions)
     zmq_close (self->instructions);
+  if (self->monitor)
+    zmq_close (self->monitor);
   if (self->reports)
     zmq_close (self->reports);
   if (self->context)
@@ -210,4 +230,13 @@ int car_bus_wait (car_bus_t *self, const int *fds, unsigned count, int want_push
 int car_bus_same_host (const car_bus_t *self)
 {
   return self->same_host;
+}
+
+int car_bus_interrupted (car_bus_t *self)
+{
+  int interrupted = 0;
+  char frame[WEFT_ENDPOINT_MAX];
+  while (zmq_recv (self->monitor, frame, sizeof frame, ZMQ_DONTWAIT) >= 0)
+    interrupted = 1; /* the only event that was asked for */
+  return interrupted;
 }

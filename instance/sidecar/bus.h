@@ -38,6 +38,9 @@ uint64_t car_bus_garbage (const car_bus_t *self);
  * timeout_ms. *ret_ready: bit n for fds[n]. */
 int car_bus_wait (car_bus_t *self, const int *fds, unsigned count, int want_push, int timeout_ms,
                   uint32_t *ret_ready);
+/* 1 once after the connection for reports was lost: what was pushed before may
+ * not have arrived. Known before anything can be pushed over the next one. */
+int car_bus_interrupted (car_bus_t *self);
 /* 1 if the controller is on this host: its CLOCK_REALTIME is ours. */
 int car_bus_same_host (const car_bus_t *self);
 

@@ -411,6 +411,10 @@ static void step (session_t *self, uint64_t now)
     self->drain_next_ns = after (now, (uint64_t) pause_ms);
     self->more = pause_ms < CAR_DRAIN_INTERVAL_MS;
   }
+  if (car_bus_interrupted (self->bus)) { /* in order again, from the first one that is not acknowledged */
+    car_drain_repush (self->drain);
+    request_hello (self, now);
+  }
   int out = car_drain_push (self->drain, car_bus_push, self->bus, now) == 0;
   if (!out)
     self->blocked = 1;

@@ -76,6 +76,14 @@ static const char *line_of (const char *text, const char *key)
   return NULL;
 }
 
+/* "Uid: real effective saved file" */
+static unsigned second_number (const char *text)
+{
+  char *end;
+  strtoul (text, &end, 10);
+  return (unsigned) strtoul (end, NULL, 10);
+}
+
 /* From /proc/PID/status. WEFT_E_NOT_FOUND when there is no such process. */
 static int read_status (car_target_t *target)
 {
@@ -96,9 +104,9 @@ static int read_status (car_target_t *target)
     }
   }
   if ((at = line_of (text, "Uid:")))
-    sscanf (at, "%*u %u", &target->uid);
+    target->uid = second_number (at);
   if ((at = line_of (text, "Gid:")))
-    sscanf (at, "%*u %u", &target->gid);
+    target->gid = second_number (at);
   if ((at = line_of (text, "SigCgt:")))
     target->signals_caught = strtoull (at, NULL, 16);
   if ((at = line_of (text, "State:")))
@@ -232,6 +240,22 @@ typedef struct {
   unsigned port;
 } listener_t;
 
+/* "0: LOCAL:PORT REMOTE:PORT STATE queues timer retries uid timeout INODE …" */
+static int parse_listener (char *line, listener_t *ret_listener)
+{
+  enum { LOCAL = 1, STATE = 3, INODE = 9, WORDS };
+  char *word[WORDS], *rest = NULL;
+  for (unsigned i = 0; i < WORDS; i++)
+    if (!(word[i] = strtok_r (i ? NULL : line, " \n", &rest)))
+      return WEFT_E_MALFORMED;
+  const char *colon = strchr (word[LOCAL], ':');
+  if (!colon || strtoul (word[STATE], NULL, 16) != TCP_STATE_LISTEN)
+    return WEFT_E_MALFORMED;
+  ret_listener->port = (unsigned) strtoul (colon + 1, NULL, 16);
+  ret_listener->inode = strtoul (word[INODE], NULL, 10);
+  return 0;
+}
+
 static size_t read_listeners (pid_t pid, const char *file, listener_t *out, size_t count)
 {
   char path[64];
@@ -240,14 +264,9 @@ static size_t read_listeners (pid_t pid, const char *file, listener_t *out, size
   if (!in)
     return count;
   char line[512];
-  while (count < LISTENERS_MAX && fgets (line, sizeof line, in)) {
-    unsigned port, state;
-    unsigned long inode;
-    if (sscanf (line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*u %*u %lu", &port, &state,
-                &inode) == 3 &&
-        state == TCP_STATE_LISTEN)
-      out[count++] = (listener_t){inode, port};
-  }
+  while (count < LISTENERS_MAX && fgets (line, sizeof line, in))
+    if (parse_listener (line, &out[count]) == 0)
+      count++;
   fclose (in);
   return count;
 }

@@ -164,6 +164,32 @@ static void a_push_arrives_once_a_controller_is_there (void **state)
   assert_memory_equal (frame, "hello", 5);
 }
 
+static void a_lost_connection_is_known_before_the_next (void **state)
+{
+  stage_t *stage = *state;
+  uint32_t ready;
+  int status = WEFT_E_BUSY, known = 0;
+  for (int i = 0; i < 100 && status == WEFT_E_BUSY; i++) {
+    assert_int_equal (car_bus_wait (stage->bus, NULL, 0, 1, 50, &ready), 0);
+    status = car_bus_push (stage->bus, "one", 3);
+  }
+  assert_int_equal (status, 0);
+  assert_int_equal (car_bus_interrupted (stage->bus), 0);
+  char frame[16];
+  assert_int_equal (zmq_recv (stage->sink, frame, sizeof frame, 0), 3);
+  int zero = 0;
+  zmq_setsockopt (stage->sink, ZMQ_LINGER, &zero, sizeof zero);
+  zmq_close (stage->sink);
+  for (int i = 0; i < 100 && !known; i++) {
+    assert_int_equal (car_bus_wait (stage->bus, NULL, 0, 0, 10, &ready), 0);
+    known = car_bus_interrupted (stage->bus);
+  }
+  assert_int_equal (known, 1);
+  assert_int_equal (car_bus_interrupted (stage->bus), 0); /* once */
+  assert_int_equal (car_bus_push (stage->bus, "two", 3), WEFT_E_BUSY);
+  stage->sink = zmq_socket (stage->context, ZMQ_PULL);
+}
+
 static void descriptors_are_watched (void **state)
 {
   stage_t *stage = *state;
@@ -195,6 +221,7 @@ int main (void)
       cmocka_unit_test_setup_teardown (garbage_and_neighbours_are_skipped, set_up, tear_down),
       cmocka_unit_test_setup_teardown (a_topic_that_was_left_is_silent, set_up, tear_down),
       cmocka_unit_test_setup_teardown (a_push_arrives_once_a_controller_is_there, set_up, tear_down),
+      cmocka_unit_test_setup_teardown (a_lost_connection_is_known_before_the_next, set_up, tear_down),
       cmocka_unit_test_setup_teardown (descriptors_are_watched, set_up, tear_down),
       cmocka_unit_test (bad_addresses_are_refused),
   };
