@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad input of every kind: one line that says what, why and what to do next, a non-zero exit
 where it was a command, and everybody else goes on."""
-import json
 import os
 import pathlib
 import re
@@ -49,7 +48,7 @@ def unused_pid():
 @pytest.mark.parametrize("verb", [["attach"], ["profile", "--for", "1s"]], ids=lambda verb: verb[0])
 def test_unknown_pid(stage, controller, verb):
     pid = unused_pid()
-    one_line(stage.weft(verb[0], str(pid), *verb[1:], check=False), str(pid), "no such process|does not exist|not there")
+    one_line(stage.weft(verb[0], str(pid), *verb[1:], check=False), str(pid), "no process")
 
 
 @pytest.mark.parametrize("word", ["0", "-5", "12x", "99999999999999999999", ""])
@@ -311,9 +310,13 @@ def test_garbage_on_the_socket_of_a_sidecar(stage, rng):
 # ---- the shared memory -------------------------------------------------------------
 
 
+def losses(stage, app):
+    return next(i["losses"] for i in stage.json("ls") if i["pid"] == app.pid)
+
+
 def test_corrupt_ring(stage, controller, rng):
-    """Garbage all over one VM's rings: the VM answers, its sidecar goes on and counts, the
-    other instance is not touched by it."""
+    """Garbage all over one VM's rings: the VM answers, its sidecar counts the damage and goes
+    on with what comes after it, the other instance is not touched by it."""
     spoilt = stage.app("http", "orders", run=True)
     other = stage.app("http", "pricing", run=True)
     stage.wait_instances(2)
@@ -332,7 +335,11 @@ def test_corrupt_ring(stage, controller, rng):
         "nothing is made up from garbage"
     instances = {i["pid"]: i for i in stage.json("ls")}
     assert sorted(instances) == sorted([spoilt.pid, other.pid])
-    assert json.dumps(instances[spoilt.pid]).count("lost") or json.dumps(instances[spoilt.pid]).count("loss")
+    processes.wait_until(lambda: losses(stage, spoilt)["undecodable"] > 0, 3, "counted damage")
+    before = len(stage.json("tasks", "--each"))
+    for _ in range(50):
+        send(spoilt, NODE)
+    executions(stage, lambda all_: len(all_) >= before + 50)
     stage.weft("detach", spoilt.pid, check=False)
     send(spoilt, NODE)
 

@@ -69,6 +69,6 @@ def test_json_report_of_two_jvms(stage, jdk):
     objects = [json.loads(line) for line in out.splitlines()]
     assert objects, "one summary object, then one for each task name"
     tasks = [e for e in stage.json("tasks", "--each") if e["kind"] == "task"]
-    assert len(tasks) > 200
+    assert len(tasks) > 50, "a load worth the name"
     assert {e["hops"]["proven"] for e in tasks} == {1}, "each request has both copies"
     assert not [e for e in stage.json("tasks", "--each") if e["kind"] == "orphan"]
