@@ -245,7 +245,11 @@ static void test_doubtful_heads (void **state)
   request ("GET / HTTP/1.1\r\nContent-Length: 1\r1\r\n\r\n", "F0");
   request ("GET / HTTP/1.1\r\nContent-Length: 1\r\n 1\r\n\r\n", "F0");
   request ("GET / HTTP/1.1\r\nTransfer-Encoding:\r\n chunked\r\n\r\n", "F0");
-  request ("GET / HTTP/1.1\r\nTraceless\r\n\r\n", "F0");
+  request ("GET / HTTP/1.1\r\nTraceless\r\n\r\n", "B27 H29 E29");
+  request ("GET / HTTP/1.1\r\ntraceparent\r\n :\r\n\r\n", "B33 H35 E35");
+  request ("GET / HTTP/1.1\r\nContent-Length: 1\r\r\n\r\n", "F0");
+  request ("GET / HTTP/1.1\r\nContent-Length: \r 1\r\n\r\n", "F0");
+  request ("GET / HTTP/1.1\r\nContent-Length:\r\r\n\r\n", "F0");
   request ("GET / HTTP/1.1\r\nHost: a\r\n\rX", "B25 F0");
   probe_http1_t m = request ("GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n", "B29 H31 E31");
   assert_int_equal (m.fields, 1);
