@@ -134,6 +134,9 @@ static void fill_request (work_t *self, const ctl_entry_t *embed, ctl_subtask_t 
   subtask->request = embed->link;
   subtask->sent_ns = wall (self, embed, embed->start_ns);
   subtask->answered_ns = end_of (self, embed);
+  /* the callee may have answered a caller that had given up: only the sender knows */
+  if (!subtask->error && !is_open (embed))
+    subtask->error = embed->error;
   if (embed->flags & WEFT_REPORT_ORPHAN)
     note_orphan (self, subtask, embed->reason, embed->instance);
   else
@@ -253,7 +256,7 @@ int ctl_assemble (const ctl_assemble_t *self, const uint8_t task[WEFT_TASK_ID_SI
   uint64_t duplicates = 0;
   work_t work = {.in = self};
   if (count > 1)
-    qsort (entries, count, sizeof *entries, compare_entries);
+    qsort (entries, count, sizeof (const ctl_entry_t *), compare_entries);
   count = drop_copies (entries, count, &duplicates);
   work.capture = work.embed = entries;
   while (work.captures < count && entries[work.captures]->kind == WEFT_REPORT_CAPTURE)

@@ -32,7 +32,10 @@ void ctl_correlate_destroy (ctl_correlate_t **self_p);
 
 /* Correlates every report of a batch frame. Duplicates of a batch are the
  * caller's to drop. 0, WEFT_E_VERSION, WEFT_E_MALFORMED (what came before the
- * damage is kept; *ret_reports says how many were taken), WEFT_E_NOMEM. */
+ * damage is kept; *ret_reports says how many were taken), WEFT_E_NOMEM; WEFT_E_FULL before anything
+ * was taken: more than WEFT_EVICTED_MAX tasks wait to be handed out, settle and call
+ * again. Tells the registry the instance's anchor and boot; start, batch number and
+ * report count are the caller's. */
 int ctl_correlate_batch (ctl_correlate_t *self, const void *frame, size_t size, uint32_t *ret_reports);
 
 /* Called with each execution that matches; it may keep it by setting *execution_p NULL. */
@@ -53,7 +56,7 @@ int ctl_correlate_settle (ctl_correlate_t *self, uint64_t now_ns, int all, ctl_e
 typedef struct {
   uint64_t reports, duplicates, embeds, captures, bares;
   uint64_t open_tasks;         /* in memory */
-  uint64_t unanswered;         /* among them: not complete yet */
+  uint64_t unanswered;         /* among them: not seen complete when ctl_correlate_waiting last looked */
   uint64_t evicted, truncated; /* written out early; subtasks beyond the cap */
   uint64_t skipped;            /* reports of unknown kind */
   uint64_t discarded;          /* roots from inside that no instruction asked for (R3) */

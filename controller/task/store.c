@@ -377,7 +377,8 @@ static int range_of (const char *prefix, uint8_t low[WEFT_TASK_ID_SIZE], uint8_t
   if (size < PREFIX_MIN || size > sizeof digits)
     return WEFT_E_RANGE;
   memset (digits, '0', sizeof digits);
-  memcpy (digits, prefix, size);
+  for (size_t i = 0; i < size; i++)
+    digits[i] = prefix[i];
   int rc = weft_hex_get (low, digits, WEFT_TASK_ID_SIZE);
   memset (digits + size, 'f', sizeof digits - size);
   return rc ? rc : weft_hex_get (high, digits, WEFT_TASK_ID_SIZE);

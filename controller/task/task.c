@@ -91,35 +91,62 @@ static void take_request (ctl_subtask_t *into, const ctl_subtask_t *from)
   into->orphan = from->orphan;
   into->sent_ns = from->sent_ns;
   into->answered_ns = from->answered_ns;
+  if (!into->error && is_leaf (from) && from->answered)
+    into->error = from->error;
 }
 
-/* A leaf of one part and captures of its request in the other are one proven hop. */
-static int join_leaf (ctl_subtask_t *subtasks, uint32_t captures, const ctl_subtask_t *leaf)
+/* Captures by the request that led to them. */
+typedef struct {
+  uint64_t request;
+  uint32_t index;
+} by_request_t;
+
+static int compare_requests (const void *left, const void *right)
 {
-  int joined = 0;
-  for (uint32_t i = 0; i < captures; i++)
-    if (subtasks[i].request == leaf->request && leaf->request && subtasks[i].hop != CTL_HOP_ROOT) {
-      if (subtasks[i].hop == CTL_HOP_CAPTURE_ONLY)
-        take_request (&subtasks[i], leaf);
-      joined = 1;
-    }
-  return joined;
+  const by_request_t *a = left, *b = right;
+  if (a->request != b->request)
+    return a->request < b->request ? -1 : 1;
+  return a->index < b->index ? -1 : a->index > b->index;
 }
 
-/* A mirrored request: its sender's copy may have come with the other capture only. */
-static void join_mirrors (ctl_subtask_t *subtasks, uint32_t captures)
+static uint32_t first_of (const by_request_t *list, uint32_t count, uint64_t request)
 {
-  for (uint32_t i = 0; i < captures; i++)
-    for (uint32_t k = 0; subtasks[i].hop == CTL_HOP_CAPTURE_ONLY && k < captures; k++)
-      if (subtasks[k].hop == CTL_HOP_PROVEN && subtasks[k].request == subtasks[i].request)
-        take_request (&subtasks[i], &subtasks[k]);
+  uint32_t low = 0, high = count;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (list[middle].request < request)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
 }
 
-static void join (ctl_execution_t *self)
+/* What one copy of a request says of its sender holds for every capture of it: the
+ * sender's copy may have come with another part, or with the other capture of two. */
+static int spread_request (ctl_subtask_t *subtasks, const by_request_t *list, uint32_t count,
+                           const ctl_subtask_t *from)
+{
+  int found = 0;
+  for (uint32_t i = first_of (list, count, from->request); i < count && list[i].request == from->request;
+       i++) {
+    ctl_subtask_t *subtask = &subtasks[list[i].index];
+    if (subtask->hop == CTL_HOP_CAPTURE_ONLY)
+      take_request (subtask, from);
+    found = 1;
+  }
+  return found;
+}
+
+/* Drops what both parts have, and joins a leaf of one with the captures of the other. */
+static int join (ctl_execution_t *self)
 {
   ctl_subtask_t *subtasks = self->subtasks;
+  by_request_t *list = malloc ((self->count + 1u) * sizeof *list);
+  uint32_t kept = 0, captures = 0, listed = 0;
+  if (!list)
+    return WEFT_E_NOMEM;
   qsort (subtasks, self->count, sizeof *subtasks, compare_parts);
-  uint32_t kept = 0;
   for (uint32_t i = 0; i < self->count; i++) {
     ctl_subtask_t *last = kept ? &subtasks[kept - 1] : NULL;
     if (!last || last->id != subtasks[i].id || is_leaf (last) != is_leaf (&subtasks[i]))
@@ -127,14 +154,24 @@ static void join (ctl_execution_t *self)
     else if (last->hop == CTL_HOP_CAPTURE_ONLY && subtasks[i].hop == CTL_HOP_PROVEN)
       take_request (last, &subtasks[i]);
   }
-  uint32_t captures = 0;
-  while (captures < kept && !is_leaf (&subtasks[captures]))
+  while (captures < kept && !is_leaf (&subtasks[captures])) {
+    if (subtasks[captures].hop != CTL_HOP_ROOT)
+      list[listed++] = (by_request_t){subtasks[captures].request, captures};
     captures++;
-  join_mirrors (subtasks, captures);
+  }
+  qsort (list, listed, sizeof *list, compare_requests);
+  for (uint32_t i = 0; i < listed; i++) /* the first that is proven tells the others of its request */
+    if (subtasks[list[i].index].hop == CTL_HOP_PROVEN) {
+      spread_request (subtasks, list, listed, &subtasks[list[i].index]);
+      while (i + 1 < listed && list[i + 1].request == list[i].request)
+        i++;
+    }
   self->count = captures;
   for (uint32_t i = captures; i < kept; i++)
-    if (subtasks[i].hop == CTL_HOP_OPAQUE || !join_leaf (subtasks, captures, &subtasks[i]))
+    if (subtasks[i].hop == CTL_HOP_OPAQUE || !spread_request (subtasks, list, listed, &subtasks[i]))
       subtasks[self->count++] = subtasks[i];
+  free (list);
+  return 0;
 }
 
 int ctl_execution_merge (ctl_execution_t *self, ctl_execution_t *other)
@@ -159,7 +196,9 @@ int ctl_execution_merge (ctl_execution_t *self, ctl_execution_t *other)
   *tail = other->text;
   other->text = NULL;
 
-  join (self);
+  int rc = join (self);
+  if (rc)
+    return rc;
   if (self->count > WEFT_SUBTASKS_PER_TASK_MAX) {
     self->truncated += self->count - WEFT_SUBTASKS_PER_TASK_MAX;
     self->count = WEFT_SUBTASKS_PER_TASK_MAX;

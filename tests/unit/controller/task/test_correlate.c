@@ -327,6 +327,27 @@ static void test_an_answer_replaces_open (void **state)
   pair_destroy (&pair);
 }
 
+/* The callee answered, the caller had given up: the sender's word counts. */
+static void test_a_timeout_is_the_senders_to_tell (void **state)
+{
+  (void) state;
+  pair_t pair = pair_new (0);
+  weft_report_t report = report_of (WEFT_REPORT_CAPTURE, 0, 10, 0, 100);
+  send_one (pair.correlate, 0, &report);
+  report = report_of (WEFT_REPORT_CAPTURE, 77, 20, 15, 90);
+  send_one (pair.correlate, 1, &report);
+  report = report_of (WEFT_REPORT_EMBED, 77, 10, 10, 60);
+  report.error = WEFT_ERROR_TIMEOUT;
+  report.status = 0;
+  send_one (pair.correlate, 0, &report);
+  ctl_execution_t *execution = the_task (&pair);
+  assert_int_equal (execution->subtasks[1].error, WEFT_ERROR_TIMEOUT);
+  assert_int_equal (execution->subtasks[1].status, 200);
+  assert_int_equal (execution->complete, 1);
+  ctl_execution_destroy (&execution);
+  pair_destroy (&pair);
+}
+
 /* A circle of two and one that calls itself: every subtask is there, nothing loops. */
 static void test_hostile_circles_end (void **state)
 {
@@ -581,6 +602,7 @@ int main (void)
       cmocka_unit_test (test_lost_copies_never_make_a_wrong_parent),
       cmocka_unit_test (test_one_request_captured_twice_has_one_parent),
       cmocka_unit_test (test_an_answer_replaces_open),
+      cmocka_unit_test (test_a_timeout_is_the_senders_to_tell),
       cmocka_unit_test (test_hostile_circles_end),
       cmocka_unit_test (test_an_orphan_says_whence_and_why),
       cmocka_unit_test (test_a_caller_outside_makes_a_task),

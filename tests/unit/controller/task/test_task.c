@@ -233,6 +233,25 @@ static void test_an_orphan_stays_one_when_its_part_comes_late (void **state)
   ctl_execution_destroy (&late);
 }
 
+/* Two captures of one request in two parts; the sender's copy came with one of them. */
+static void test_a_mirrored_request_merges (void **state)
+{
+  (void) state;
+  ctl_execution_t *early = execution_new (4), *late = execution_new (2);
+  add (early, 1, 0, CTL_HOP_ROOT, 0, 0, 100, 0);
+  add (early, 2, 1, CTL_HOP_PROVEN, 10, 11, 29, 30);
+  add (late, 3, 0, CTL_HOP_CAPTURE_ONLY, 0, 12, 28, 0)->request = 102;
+  assert_int_equal (ctl_execution_settle (early), 0);
+  assert_int_equal (ctl_execution_settle (late), 0);
+  assert_int_equal (ctl_execution_merge (early, late), 0);
+  assert_int_equal (early->count, 3);
+  assert_int_equal (early->hops[CTL_HOP_PROVEN], 2);
+  assert_int_equal (find (early, 3)->parent, 0);
+  assert_int_equal (early->complete, 1);
+  ctl_execution_destroy (&early);
+  ctl_execution_destroy (&late);
+}
+
 /* Every prefix and every flipped byte is refused or read, never more. The copy is on
  * the heap at its exact size: a sanitizer sees a read beyond it. */
 static void test_damaged_bytes (void **state)
@@ -274,6 +293,7 @@ int main (void)
       cmocka_unit_test (test_times_that_cannot_be),
       cmocka_unit_test (test_parts_merge_into_the_whole),
       cmocka_unit_test (test_an_orphan_stays_one_when_its_part_comes_late),
+      cmocka_unit_test (test_a_mirrored_request_merges),
       cmocka_unit_test (test_damaged_bytes),
   };
   return cmocka_run_group_tests (tests, NULL, NULL);
