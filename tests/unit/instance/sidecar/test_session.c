@@ -32,11 +32,18 @@ typedef struct {
   char directory[64], base[80];
   void *context, *publisher, *sink;
   pid_t vm, sidecar;
-  uint8_t instance[WEFT_UUID_SIZE], start[WEFT_UUID_SIZE];
+  uint8_t instance[WEFT_UUID_SIZE], start[WEFT_UUID_SIZE], batch_start[WEFT_UUID_SIZE];
+  uint32_t actions; /* that a HELLO is answered with */
   uint64_t epoch, seq, batch_last, reports;
 } stage_t;
 
 /* ---- the two other processes ---------------------------------------------- */
+
+static void become_another_image (int signal_number)
+{
+  execl ("/proc/self/exe", "test_session", "probe", (char *) NULL);
+  _exit (2);
+}
 
 /* Obeys the control page at once; says three more words on its way to idle. */
 static void play_probe (void)
@@ -51,6 +58,8 @@ static void play_probe (void)
                           .name = "GET /items/123",
                           .name_size = 14};
   prctl (PR_SET_PDEATHSIG, SIGKILL);
+  struct sigaction action = {.sa_handler = become_another_image, .sa_flags = SA_NODEFER};
+  sigaction (SIGUSR1, &action, NULL);
   if (shm_create (NULL, "cpython", "3.99.1 (test)", 0, &base, &fd) < 0)
     _exit (1);
   shm_status_t *status = shm_status (base);
@@ -154,6 +163,9 @@ static weft_up_kind_t next_frame (stage_t *stage, int ack, weft_up_message_t *re
       assert_memory_equal (reader->head.instance, stage->instance, WEFT_UUID_SIZE);
       weft_bus_message_t done = {.kind = WEFT_BUS_BATCH_ACK, .number = reader->head.number};
       memcpy (done.start, reader->head.start, WEFT_UUID_SIZE);
+      if (memcmp (reader->head.start, stage->batch_start, WEFT_UUID_SIZE) != 0)
+        stage->batch_last = 0; /* another probe counts anew */
+      memcpy (stage->batch_start, reader->head.start, WEFT_UUID_SIZE);
       if (reader->head.number > stage->batch_last) {
         assert_true (reader->head.number == stage->batch_last + 1);
         stage->batch_last = reader->head.number;
@@ -168,7 +180,7 @@ static weft_up_kind_t next_frame (stage_t *stage, int ack, weft_up_message_t *re
     if (kind != WEFT_UP_HELLO)
       return kind;
     memcpy (stage->start, ret_message->start, WEFT_UUID_SIZE);
-    publish_state (stage, 0, 1);
+    publish_state (stage, stage->actions, 1);
     return kind;
   }
 }
@@ -295,6 +307,28 @@ static void a_process_that_dies_is_drained (void **state)
   ends_well (stage);
 }
 
+static void an_exec_is_followed (void **state)
+{
+  stage_t *stage = *state;
+  weft_up_message_t message;
+  uint8_t before[WEFT_UUID_SIZE];
+  wait_for (stage, WEFT_UP_ACK, 1, &message);
+  stage->epoch = 2;
+  publish_state (stage, WEFT_ACTION_CAPTURE, 0);
+  wait_for (stage, WEFT_UP_ACK, 2, &message);
+  memcpy (before, message.start, WEFT_UUID_SIZE);
+  stage->actions = WEFT_ACTION_CAPTURE; /* what a HELLO is answered with from now on */
+  kill (stage->vm, SIGUSR1);
+  do
+    wait_for (stage, WEFT_UP_ACK, 2, &message);
+  while (memcmp (message.start, before, WEFT_UUID_SIZE) == 0);
+  assert_int_equal (message.active, WEFT_ACTION_CAPTURE); /* the new image is armed as the old one was */
+  assert_memory_equal (message.instance, stage->instance, WEFT_UUID_SIZE);
+  kill (stage->sidecar, SIGTERM);
+  wait_for (stage, WEFT_UP_BYE, 0, &message);
+  ends_well (stage);
+}
+
 static void sigterm_leaves (void **state)
 {
   stage_t *stage = *state;
@@ -319,12 +353,15 @@ static void ends_without_a_controller_too (void **state)
   assert_true (weft_mono_ns () - began_ns < 2 * (CAR_SESSION_CLOSE_MS + 1000) * WEFT_NS_PER_MS);
 }
 
-int main (void)
+int main (int argc, char **argv)
 {
+  if (argc > 1 && strcmp (argv[1], "probe") == 0)
+    play_probe ();
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown (says_who_it_is, set_up, tear_down),
       cmocka_unit_test_setup_teardown (the_last_batch_precedes_the_ack_and_the_bye, set_up, tear_down),
       cmocka_unit_test_setup_teardown (a_process_that_dies_is_drained, set_up, tear_down),
+      cmocka_unit_test_setup_teardown (an_exec_is_followed, set_up, tear_down),
       cmocka_unit_test_setup_teardown (sigterm_leaves, set_up, tear_down),
       cmocka_unit_test_setup_teardown (ends_without_a_controller_too, set_up, tear_down),
   };
