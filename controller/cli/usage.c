@@ -100,7 +100,10 @@ static void troff (FILE *out, const char *text)
       fputs ("\\-", out);
     else if (*text == '\\')
       fputs ("\\e", out);
-    else
+    else if (strncmp (text, "…", strlen ("…")) == 0) {
+      fputs ("...", out); /* plain ASCII: not every troff reads UTF-8 */
+      text += strlen ("…") - 1;
+    } else
       fputc (*text, out);
   }
 }
