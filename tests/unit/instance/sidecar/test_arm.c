@@ -105,16 +105,16 @@ static void the_union_of_what_selects_this_one (void **state)
 {
   stage_t *stage = *state;
   shm_control_t *control = shm_control (stage->base);
-  weft_instruction_t list[4] = {
-      instruction (1, WEFT_ACTION_EMBED, "service=orders", 9000),
-      instruction (2, WEFT_ACTION_ROOT | WEFT_ACTION_CAPTURE, "vm=jvm,pid=42", 4000),
-      instruction (3, WEFT_ACTION_ROOT, "service=front", 2000), /* another service */
-      instruction (4, WEFT_ACTION_STACKS, "*", 2000),           /* nothing this probe can do */
-  };
+  weft_instruction_t *list = calloc (4, sizeof *list);
+  list[0] = instruction (1, WEFT_ACTION_EMBED, "service=orders", 9000);
+  list[1] = instruction (2, WEFT_ACTION_ROOT | WEFT_ACTION_CAPTURE, "vm=jvm,pid=42", 4000);
+  list[2] = instruction (3, WEFT_ACTION_ROOT, "service=front", 2000); /* another service */
+  list[3] = instruction (4, WEFT_ACTION_STACKS, "*", 2000);           /* nothing this probe can do */
   list[1].carrier = WEFT_CARRIER_WEFT;
   list[1].sample_num = 1, list[1].sample_den = 100, list[1].max_roots = 50;
   snprintf (list[1].match, sizeof list[1].match, "POST /checkout");
   give_state (stage, 1, 5, list, 4, 0, T0);
+  free (list);
   assert_int_equal (beat (stage, 1, 5, 1, 0, T0), 0);
   apply (stage, T0);
   assert_int_equal (control->actions, WEFT_ACTION_EMBED | WEFT_ACTION_ROOT | WEFT_ACTION_CAPTURE);

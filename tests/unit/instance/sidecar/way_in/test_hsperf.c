@@ -24,8 +24,8 @@ static size_t put_entry (uint8_t *at, const char *name, const char *value, uint8
   memcpy (at, words, sizeof words);
   at[12] = type;
   memcpy (at + 16, &data_at, 4);
-  memcpy (at + 20, name, strlen (name));
-  memcpy (at + data_at, value, strlen (value));
+  memcpy (at + 20, name, strlen (name) + 1);
+  memcpy (at + data_at, value, count);
   return length;
 }
 
