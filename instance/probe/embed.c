@@ -300,6 +300,12 @@ static int outbound (probe_connection_t *self, probe_write_t *write, const char 
 void probe_embed_before (probe_connection_t *self, probe_write_t *write)
 {
   size_t at = 0;
+  // In the middle of a body, which is most bytes, nothing can be decided.
+  if (probe_http1_opaque (&self->machine[PROBE_OUT]) > write->app_size) {
+    write->skipped = 1;
+    probe_http1_skip (&self->machine[PROBE_OUT], write->app_size);
+    return;
+  }
   memcpy (write->snapshot, &self->machine[PROBE_OUT], sizeof self->machine[PROBE_OUT]);
   for (int i = 0; i < write->app_count; i++)
     if (!outbound (self, write, write->app_iov[i].iov_base, write->app_iov[i].iov_len, &at))
@@ -333,7 +339,10 @@ void probe_embed_rollback (probe_connection_t *self, probe_write_t *write, ssize
 {
   size_t text = 0, app = result > 0 ? probe_embed_share (write, (size_t) result, &text) : 0;
   if (probe_state (self) == PROBE_PROVEN || probe_state (self) == PROBE_CANDIDATE) {
-    feed_again (self, write, app);
+    if (write->skipped)
+      probe_http1_unskip (&self->machine[PROBE_OUT], write->app_size - app);
+    else
+      feed_again (self, write, app);
     // The blank line is still to come, and what it decides is decided.
     if (text && !write->old && self->machine[PROBE_OUT].heads < write->head)
       self->machine[PROBE_OUT].mark = 1;
@@ -366,6 +375,7 @@ ssize_t probe_embed_finish (probe_connection_t *self, probe_write_t *write, int 
     if (result < 0 && errno != EINTR)
       return result;
     size_t text, app = result > 0 ? probe_embed_share (write, (size_t) result, &text) : 0;
+    write->skipped = 0;
     memcpy (write->snapshot, &self->machine[PROBE_OUT], sizeof self->machine[PROBE_OUT]);
     if (result > 0) {
       self->seen[PROBE_OUT] += (uint64_t) result;

@@ -502,6 +502,12 @@ probe_http1_event_t probe_http1_skip (probe_http1_t *self, size_t size)
   return self->phase == PHASE_START ? PROBE_HTTP1_END : PROBE_HTTP1_MORE;
 }
 
+void probe_http1_unskip (probe_http1_t *self, size_t size)
+{
+  if (probe_http1_opaque (self) && self->phase != PHASE_UNTIL_CLOSE)
+    self->left += size;
+}
+
 probe_http1_event_t probe_http1_eof (const probe_http1_t *self)
 {
   if (self->phase == PHASE_UNTIL_CLOSE)

@@ -80,6 +80,8 @@ probe_http1_event_t probe_http1_feed (probe_http1_t *self, const void *data, siz
                                       size_t *ret_consumed);
 /* `size` bytes passed that nobody looked at: MORE, END or FAILED. Only inside a body. */
 probe_http1_event_t probe_http1_skip (probe_http1_t *self, size_t size);
+/* Takes back the last `size` of skipped bytes, if the skip ended nothing. */
+void probe_http1_unskip (probe_http1_t *self, size_t size);
 /* The stream ended: END for a body that lasts until then, MORE between
  * messages, else FAILED. */
 probe_http1_event_t probe_http1_eof (const probe_http1_t *self);

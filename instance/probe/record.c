@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include "embed.h"
+#include "proof.h"
+
+#define HOLD_YIELDS   32  /* for another thread to leave its section, which never waits */
+#define RECHECK_CALLS 255 /* calls until an fd that was no stream socket is looked at again */
+
+uint32_t probe_fds[PROBE_FDS_MAX];
+probe_connection_t probe_pool[PROBE_CONNECTIONS_MAX];
+uint32_t probe_epoch = 1;
+static uint32_t pool_fresh; /* records ever used */
+static uint64_t pool_free;  /* index + 1 | tag << 32, the tag against ABA */
+
+/* ---- ownership of a direction ------------------------------------------- */
+static uint32_t word (uint32_t generation, uint32_t state)
+{
+  return generation << 2 | state;
+}
+
+int probe_swap (probe_connection_t *self, probe_direction_t direction, uint32_t generation, uint32_t from,
+                uint32_t to)
+{
+  uint32_t expected = word (generation, from);
+  return __atomic_compare_exchange_n (&self->busy[direction], &expected, word (generation, to), 0,
+                                      __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* 1: held; 0: gone; -1: somebody else is in it. */
+int probe_hold (probe_connection_t *self, probe_direction_t direction, uint32_t generation, uint32_t to)
+{
+  for (int i = 0; i < HOLD_YIELDS; i++) {
+    if (PROBE_LIKELY (probe_swap (self, direction, generation, PROBE_FREE, to)))
+      return 1;
+    uint32_t now = __atomic_load_n (&self->busy[direction], __ATOMIC_RELAXED);
+    if (now != word (generation, PROBE_WORK) && now != word (generation, PROBE_CALL) &&
+        now != word (generation, PROBE_FREE))
+      return 0;
+    sched_yield ();
+  }
+  return -1;
+}
+
+void probe_release (probe_connection_t *self, probe_direction_t direction)
+{
+  uint32_t now = __atomic_load_n (&self->busy[direction], __ATOMIC_RELAXED);
+  __atomic_store_n (&self->busy[direction], (now & ~3u) | PROBE_FREE, __ATOMIC_RELEASE);
+}
+
+/* Takes it from a writer that is in its system call, too: that one will find
+ * its place gone. */
+int probe_take (probe_connection_t *self, probe_direction_t direction, uint32_t to, int yields)
+{
+  uint32_t generation = __atomic_load_n (&self->generation, __ATOMIC_RELAXED);
+  for (int i = 0; i < yields; i++) {
+    if (probe_swap (self, direction, generation, PROBE_FREE, to) ||
+        probe_swap (self, direction, generation, PROBE_CALL, to))
+      return 1;
+    if ((__atomic_load_n (&self->busy[direction], __ATOMIC_RELAXED) & 3) == PROBE_DEAD)
+      return 0;
+    if (i)
+      sched_yield ();
+  }
+  return 0;
+}
+
+int probe_try_hold (probe_connection_t *self, probe_direction_t direction)
+{
+  return probe_take (self, direction, PROBE_WORK, 1);
+}
+
+/* ---- counters ----------------------------------------------------------- */
+void probe_count_bytes (probe_connection_t *self)
+{
+  uint32_t bytes = __atomic_exchange_n (&self->uncounted, 0, __ATOMIC_RELAXED);
+  if (bytes == 0)
+    return;
+  probe_count (SHM_COUNT_BYTES_TOTAL, bytes);
+  if (probe_state (self) == PROBE_PROVEN)
+    probe_count (SHM_COUNT_BYTES_SPOKEN, bytes);
+}
+
+/* ---- records ------------------------------------------------------------ */
+probe_connection_t *probe_record_new (int fd, probe_state_t state)
+{
+  // Read before the look at probe_actions: see probe_connections_flush.
+  uint32_t now = __atomic_load_n (&probe_epoch, __ATOMIC_SEQ_CST);
+  if (!__atomic_load_n (&probe_actions, __ATOMIC_SEQ_CST))
+    return NULL;
+  uint32_t index;
+  uint64_t head = __atomic_load_n (&pool_free, __ATOMIC_ACQUIRE);
+  do {
+    index = (uint32_t) head;
+    if (!index)
+      break;
+  } while (!__atomic_compare_exchange_n (
+      &pool_free, &head,
+      __atomic_load_n (&probe_pool[index - 1].next_free, __ATOMIC_RELAXED) | ((head >> 32) + 1) << 32, 0,
+      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+  if (!index) {
+    if (__atomic_load_n (&pool_fresh, __ATOMIC_RELAXED) >= PROBE_CONNECTIONS_MAX ||
+        (index = __atomic_add_fetch (&pool_fresh, 1, __ATOMIC_RELAXED)) > PROBE_CONNECTIONS_MAX) {
+      probe_count (SHM_COUNT_TABLE_FULL, 1);
+      return NULL;
+    }
+  }
+  probe_connection_t *self = &probe_pool[index - 1];
+  uint32_t generation = self->generation;
+  memset ((char *) self + offsetof (probe_connection_t, turn), 0,
+          offsetof (probe_connection_t, machine) - offsetof (probe_connection_t, turn));
+  self->fd = fd;
+  self->epoch = now;
+  self->state = (uint8_t) state;
+  __atomic_store_n (&self->busy[PROBE_IN], word (generation, PROBE_FREE), __ATOMIC_RELEASE);
+  __atomic_store_n (&self->busy[PROBE_OUT], word (generation, PROBE_FREE), __ATOMIC_RELEASE);
+  probe_count (SHM_COUNT_CONNECTIONS, 1);
+  return self;
+}
+
+static uint32_t entry_of (const probe_connection_t *self)
+{
+  return (probe_record_index (self) + 1) | (self->generation & PROBE_GENERATION_MASK) << PROBE_INDEX_BITS;
+}
+
+/* Both directions are PROBE_DEAD. */
+static void record_free (probe_connection_t *self)
+{
+  self->fd = -1;
+  __atomic_store_n (&self->generation, (self->generation + 1) & (UINT32_MAX >> 2), __ATOMIC_RELEASE);
+  uint64_t head = __atomic_load_n (&pool_free, __ATOMIC_RELAXED);
+  do
+    __atomic_store_n (&self->next_free, (uint32_t) head, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n (&pool_free, &head,
+                                       (probe_record_index (self) + 1) | ((head >> 32) + 1) << 32, 0,
+                                       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+}
+
+/* The caller has taken the entry out of the fd table and is alone in that. */
+static void record_close (probe_connection_t *self, weft_error_t error, uint32_t flags)
+{
+  if (!probe_take (self, PROBE_IN, PROBE_DEAD, PROBE_CLOSE_YIELDS) ||
+      !probe_take (self, PROBE_OUT, PROBE_DEAD, PROBE_CLOSE_YIELDS)) {
+    // Lost until the fork or the end of the process; a thread is still inside.
+    probe_count (SHM_COUNT_FAULTS, 1);
+    return;
+  }
+  probe_embed_forget (self, flags != 0);
+  if (flags)
+    probe_exchange_abandon (self, error, flags);
+  else
+    probe_exchange_end (self, error);
+  probe_count_bytes (self);
+  record_free (self);
+}
+
+void probe_record_drop (int fd)
+{
+  if ((unsigned) fd >= PROBE_FDS_MAX || !__atomic_load_n (&probe_fds[fd], __ATOMIC_RELAXED))
+    return;
+  uint32_t generation;
+  probe_connection_t *self =
+      probe_record_of (__atomic_exchange_n (&probe_fds[fd], 0, __ATOMIC_ACQ_REL), &generation);
+  if (self)
+    record_close (self, self->error ? self->error : WEFT_ERROR_CLOSED, 0);
+}
+
+/* Another thread that saw the fd at the same moment wins. */
+probe_connection_t *probe_record_publish (int fd, probe_connection_t *self)
+{
+  uint32_t none = 0;
+  if (__atomic_compare_exchange_n (&probe_fds[fd], &none, entry_of (self), 0, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_RELAXED))
+    return self;
+  record_close (self, WEFT_ERROR_NONE, 0);
+  return NULL;
+}
+
+static void describe (probe_connection_t *self, const weft_address_t *local, const weft_address_t *peer)
+{
+  self->local = *local;
+  self->peer = *peer;
+  self->is_private = (uint8_t) probe_address_private (peer);
+  self->described = 1;
+}
+
+/* An fd in mid-life. What is no stream socket is remembered as such; its number
+ * may have been closed and reused behind our back, and being wrong about that
+ * only leaves a socket unseen: looked at again every RECHECK_CALLS calls, and
+ * at once after connect, accept, close or dup. */
+static probe_connection_t *first_sight (int fd)
+{
+  weft_address_t local, peer;
+  probe_connection_t *self = NULL;
+  if (probe_kernel.describe (fd, &local, &peer) == PROBE_SOCKET_STREAM)
+    self = probe_record_new (fd, peer.family == 1 ? PROBE_GIVEN_UP : PROBE_UNKNOWN);
+  if (!self) {
+    __atomic_store_n (&probe_fds[fd], PROBE_NO_STREAM | RECHECK_CALLS, __ATOMIC_RELAXED);
+    return NULL;
+  }
+  describe (self, &local, &peer);
+  if (peer.family == 1)
+    probe_count (SHM_COUNT_GIVEN_UP_OTHER, 1);
+  return probe_record_publish (fd, self);
+}
+
+__attribute__ ((noinline)) probe_connection_t *probe_lookup_slow (int fd, uint32_t entry)
+{
+  if (entry & PROBE_NO_STREAM) {
+    if (entry != PROBE_NO_STREAM) {
+      __atomic_store_n (&probe_fds[fd], entry - 1, __ATOMIC_RELAXED);
+      return NULL;
+    }
+    uint32_t expected = entry;
+    if (!__atomic_compare_exchange_n (&probe_fds[fd], &expected, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+      return NULL;
+  } else if (entry) {
+    probe_record_drop (fd); // stale: of another activation
+  }
+  return first_sight (fd);
+}
+
+/* Born ones are described at their first transfer. 0: no stream socket. */
+int probe_record_ready (probe_connection_t *self, int fd)
+{
+  weft_address_t local, peer;
+  if (PROBE_LIKELY (self->described))
+    return 1;
+  switch (probe_kernel.describe (fd, &local, &peer)) {
+  case PROBE_SOCKET_STREAM:
+    describe (self, &local, &peer);
+    return 1;
+  case PROBE_SOCKET_UNCONNECTED:
+    return 0;
+  default:
+    probe_record_drop (fd);
+    __atomic_store_n (&probe_fds[fd], PROBE_NO_STREAM | RECHECK_CALLS, __ATOMIC_RELAXED);
+    return 0;
+  }
+}
+
+probe_connection_t *probe_record_known (int fd, uint32_t *ret_generation)
+{
+  if ((unsigned) fd >= PROBE_FDS_MAX)
+    return NULL;
+  return probe_record_of (__atomic_load_n (&probe_fds[fd], __ATOMIC_ACQUIRE), ret_generation);
+}
+
+/* ---- all of them -------------------------------------------------------- */
+static uint32_t pool_used (void)
+{
+  uint32_t used = __atomic_load_n (&pool_fresh, __ATOMIC_ACQUIRE);
+  return used < PROBE_CONNECTIONS_MAX ? used : PROBE_CONNECTIONS_MAX;
+}
+
+unsigned probe_connections_pending (void)
+{
+  return probe_embed_waiting ();
+}
+
+/* A hook that is still on its way from before either reads the old epoch, and
+ * what it makes is stale, or finds probe_actions 0 and makes nothing. */
+void probe_connections_flush (void)
+{
+  int saved = errno;
+  __atomic_fetch_add (&probe_epoch, 1, __ATOMIC_SEQ_CST);
+  for (uint32_t i = 0; i < pool_used (); i++) {
+    int fd = __atomic_load_n (&probe_pool[i].fd, __ATOMIC_RELAXED);
+    uint32_t entry = entry_of (&probe_pool[i]);
+    if (fd >= 0 &&
+        __atomic_compare_exchange_n (&probe_fds[fd], &entry, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+      record_close (&probe_pool[i], WEFT_ERROR_OPEN, WEFT_REPORT_OPEN);
+  }
+  errno = saved;
+}
+
+/* One thread is left, whatever the others held. */
+void probe_connections_reset (void)
+{
+  probe_epoch++;
+  for (int fd = 0; fd < PROBE_FDS_MAX; fd++)
+    if (probe_fds[fd])
+      probe_fds[fd] = 0;
+  pool_free = 0;
+  for (uint32_t i = pool_used (); i-- > 0;) {
+    probe_pool[i].busy[PROBE_IN] = probe_pool[i].busy[PROBE_OUT] =
+        word (probe_pool[i].generation, PROBE_DEAD);
+    probe_pool[i].pending_size = 0;
+    record_free (&probe_pool[i]);
+  }
+  probe_embed_reset ();
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* record: the table from fds to connections, the pool of their records, and
+ * who owns a direction.
+ *
+ * Owner state of a direction, in busy[] together with the generation, so that
+ * nobody can own a connection that is not the one it looked up:
+ *
+ *           hold            (answers only)
+ *   FREE ────────▶ WORK      FREE ──▶ CALL ──▶ WORK ──▶ FREE
+ *     ▲  release    │          a server's write keeps its place in the order
+ *     └─────────────┘          of answers during its system call
+ *   FREE, CALL ──▶ DEAD       taken by whoever closes; for good
+ *
+ * Fixed memory in .bss, touched lazily: what is never used costs none. */
+#ifndef PROBE_RECORD_H
+#define PROBE_RECORD_H
+
+#include <errno.h>
+
+#include "exchange.h"
+
+enum { PROBE_FREE = 0, PROBE_WORK = 1, PROBE_CALL = 2, PROBE_DEAD = 3 };
+
+#define PROBE_CLOSE_YIELDS 1000 /* for a thread to leave its section before a record is lost */
+#define PROBE_COUNT_EVERY  4096 /* bytes kept back from the shared counters */
+
+/* fd table entry: 0 unknown | NO_STREAM and a countdown | index + 1 and the low
+ * bits of the generation. */
+#define PROBE_NO_STREAM       0x80000000u
+#define PROBE_INDEX_BITS      13
+#define PROBE_INDEX_MASK      ((1u << PROBE_INDEX_BITS) - 1)
+#define PROBE_GENERATION_MASK ((1u << (31 - PROBE_INDEX_BITS)) - 1)
+_Static_assert(PROBE_CONNECTIONS_MAX < PROBE_INDEX_MASK, "index + 1 fits");
+
+/* Hidden: reached without a detour through our own GOT. */
+#pragma GCC visibility push(hidden)
+extern uint32_t probe_fds[PROBE_FDS_MAX];
+extern probe_connection_t probe_pool[PROBE_CONNECTIONS_MAX];
+extern uint32_t probe_epoch; /* activation; a record of another one is stale */
+#pragma GCC visibility pop
+
+/* ---- ownership ----------------------------------------------------------- */
+/* 1: held as `to`; 0: gone; -1: somebody else is in it, also after a few yields. */
+int probe_hold (probe_connection_t *self, probe_direction_t direction, uint32_t generation, uint32_t to);
+int probe_swap (probe_connection_t *self, probe_direction_t direction, uint32_t generation, uint32_t from,
+                uint32_t to);
+/* Takes it from a writer that is in its system call, too: that one will find
+ * its place gone. 1: taken. */
+int probe_take (probe_connection_t *self, probe_direction_t direction, uint32_t to, int yields);
+
+/* ---- records ------------------------------------------------------------- */
+/* NULL: idle by now, or the pool is empty (counted). */
+probe_connection_t *probe_record_new (int fd, probe_state_t state);
+/* Another thread that saw the fd at the same moment wins: NULL. */
+probe_connection_t *probe_record_publish (int fd, probe_connection_t *self);
+/* Forgets the fd; what was open on it is told. */
+void probe_record_drop (int fd);
+/* What is known of an fd, without a look at the kernel. */
+probe_connection_t *probe_record_known (int fd, uint32_t *ret_generation);
+/* Born ones are described at their first transfer. 0: no connected stream socket. */
+int probe_record_ready (probe_connection_t *self, int fd);
+probe_connection_t *probe_lookup_slow (int fd, uint32_t entry);
+
+static inline uint32_t probe_record_index (const probe_connection_t *self)
+{
+  return (uint32_t) (self - probe_pool);
+}
+
+/* C6: *ret_generation is that of the record which the entry means. */
+static inline probe_connection_t *probe_record_of (uint32_t entry, uint32_t *ret_generation)
+{
+  if (!entry || (entry & PROBE_NO_STREAM))
+    return NULL;
+  probe_connection_t *self = &probe_pool[(entry & PROBE_INDEX_MASK) - 1];
+  *ret_generation = __atomic_load_n (&self->generation, __ATOMIC_ACQUIRE);
+  return (*ret_generation & PROBE_GENERATION_MASK) == entry >> PROBE_INDEX_BITS ? self : NULL;
+}
+
+/* The connection of an fd that is about to be used; NULL: not to be followed. */
+static inline probe_connection_t *probe_lookup (int fd, uint32_t *ret_generation)
+{
+  if (PROBE_UNLIKELY ((unsigned) fd >= PROBE_FDS_MAX))
+    return NULL;
+  uint32_t entry = __atomic_load_n (&probe_fds[fd], __ATOMIC_ACQUIRE);
+  probe_connection_t *self = probe_record_of (entry, ret_generation);
+  if (PROBE_LIKELY (self && self->epoch == __atomic_load_n (&probe_epoch, __ATOMIC_RELAXED)))
+    return self;
+  int saved = errno;
+  self = probe_lookup_slow (fd, entry);
+  if (self)
+    *ret_generation = __atomic_load_n (&self->generation, __ATOMIC_RELAXED);
+  errno = saved;
+  return self;
+}
+
+/* Two directions may lose each other's sum here; it is a share for people. */
+static inline void probe_moved (probe_connection_t *self, size_t size)
+{
+  uint32_t bytes = __atomic_load_n (&self->uncounted, __ATOMIC_RELAXED) + (uint32_t) (size & 0x7fffffff);
+  __atomic_store_n (&self->uncounted, bytes, __ATOMIC_RELAXED);
+  if (PROBE_UNLIKELY (bytes >= PROBE_COUNT_EVERY))
+    probe_count_bytes (self);
+}
+
+#endif
