@@ -144,18 +144,33 @@ static void candidate_start (probe_connection_t *self, probe_direction_t directi
   self->tries++;
 }
 
+/* Nothing had passed before these bytes: its birth went unseen (a thread that was
+ * already waiting in accept, say), but not one byte of it. */
+static int untouched (const probe_connection_t *self, probe_direction_t direction,
+                      const probe_counts_t *counts, size_t size)
+{
+  if (self->last)
+    return 0;
+  if (direction == PROBE_OUT)
+    return counts->written == 1 && counts->read == 0 && counts->unread == 0; // 1: our SYN
+  return counts->written == 0 && counts->read == size;
+}
+
 int probe_proof_candidate (probe_connection_t *self, probe_direction_t direction, const void *data,
                            size_t first_size, size_t size)
 {
   probe_counts_t counts;
   probe_direction_t other = direction ^ 1;
-  if (self->last == (uint8_t) direction + 1 || is_unix (self) || !probe_http1_request_line (data, first_size))
+  int request = probe_http1_request_line (data, first_size);
+  // Without a turn, or in the middle of something; at first sight the counts may still tell.
+  if (self->last == (uint8_t) direction + 1 || (self->last && !request) || is_unix (self))
     return 0;
   if (!probe_try_hold (self, other))
     return 0;
   int ok = probe_kernel.counts (self->fd, &counts) == 0;
+  int fresh = ok && untouched (self, direction, &counts, size);
   // An answer that is still waiting belongs to a request that we did not see.
-  if (ok && direction == PROBE_OUT && counts.unread)
+  if (!fresh && (!request || (direction == PROBE_OUT && counts.unread)))
     ok = 0;
   if (ok && direction == PROBE_IN && counts.read < size)
     ok = 0;
@@ -163,7 +178,7 @@ int probe_proof_candidate (probe_connection_t *self, probe_direction_t direction
     candidate_start (self, direction);
     self->base[PROBE_OUT] = counts.written;
     self->base[PROBE_IN] = direction == PROBE_IN ? counts.read - size : counts.read;
-    __atomic_store_n (&self->state, PROBE_CANDIDATE, __ATOMIC_RELEASE);
+    __atomic_store_n (&self->state, fresh ? PROBE_PROVEN : PROBE_CANDIDATE, __ATOMIC_RELEASE);
   }
   probe_release (self, other);
   return ok;

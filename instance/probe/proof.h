@@ -5,7 +5,8 @@
  * UNKNOWN -> CANDIDATE at a request line after a turn, with the kernel's counts
  * as a base; CANDIDATE -> PROVEN after one exchange in lockstep: the request
  * ended exactly where its bytes ended, its answer too, nothing came between,
- * nothing is waiting, and the kernel counted what we counted. */
+ * nothing is waiting, and the kernel counted what we counted. UNKNOWN -> PROVEN
+ * at once where the kernel says that nothing had passed before our first sight. */
 #ifndef PROBE_PROOF_H
 #define PROBE_PROOF_H
 
@@ -37,7 +38,7 @@ extern probe_kernel_t probe_kernel;
  * a system call on it. The caller owns the outbound direction. */
 int probe_proof_holds (probe_connection_t *self);
 /* UNKNOWN: are these bytes, which pass in `direction`, the start of a request?
- * 1: now CANDIDATE, with a role. The caller owns the direction. Inbound bytes
+ * 1: now CANDIDATE or PROVEN, with a role. The caller owns the direction. Inbound bytes
  * were read already, outbound ones are not written yet. */
 int probe_proof_candidate (probe_connection_t *self, probe_direction_t direction, const void *data,
                            size_t first_size, size_t size);

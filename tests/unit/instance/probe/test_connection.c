@@ -77,6 +77,33 @@ static void test_old_server_in_lockstep (void **state)
   assert_int_equal (fake_counter (SHM_COUNT_CAPTURED), 1);
 }
 
+/* Birth unseen, but no byte: the kernel says so. */
+static void test_born_unseen (void **state)
+{
+  fake_socket (FD);
+  fake[FD].written = 1;
+  app_say (FD, "GET /a HT"); // not even a whole line
+  app_say (FD, "TP/1.1\r\nHost: x\r\n\r\n");
+  app_hear (FD, OK);
+  assert_true (carries (FD));
+  fake_socket (FD + 1);
+  app_hear_by (FD + 1, HEAD TP "\r\n", 10);
+  app_say (FD + 1, OK);
+  assert_int_equal (fake_report_count, 2);
+  assert_int_equal (fake_reports[1].report.kind, WEFT_REPORT_CAPTURE);
+  assert_int_equal (fake_counter (SHM_COUNT_UNPROVEN), 0);
+  // One byte that went by before is enough to know nothing.
+  fake_socket (FD + 2);
+  fake[FD + 2].written = 2;
+  exchange (FD + 2);
+  assert_false (carries (FD + 2));
+  fake_socket (FD + 3);
+  fake[FD + 3].read = 1;
+  app_hear (FD + 3, HEAD TP "\r\n");
+  app_say (FD + 3, OK);
+  assert_int_equal (fake_counter (SHM_COUNT_CAPTURED), 1);
+}
+
 /* First sight in the middle of a body. */
 static void test_old_body (void **state)
 {
@@ -443,6 +470,7 @@ int main (void)
       TEST (test_old_client),
       TEST (test_old_server),
       TEST (test_old_server_in_lockstep),
+      TEST (test_born_unseen),
       TEST (test_old_body),
       TEST (test_old_body_of_requests),
       TEST (test_old_answers_do_not_fit),

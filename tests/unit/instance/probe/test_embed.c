@@ -187,7 +187,7 @@ static void test_one_byte_calls (void **state)
   probe_trace_t trace;
   fake_connect (FD);
   for (size_t i = 0; i < strlen (POST); i++)
-    assert_int_equal (app_write (FD, POST + i, 1), 1);
+    assert_int_equal (app_write (FD, &POST[i], 1), 1);
   app_hear_by (FD, OK, 1);
   assert_inserted (POST, strlen (POST_HEAD), &trace);
   assert_int_equal (only_report ()->status, 200);
