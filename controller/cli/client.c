@@ -21,11 +21,13 @@
 
 #define AUTOSTART_IDLE_EXIT "60s"
 #define RETRY_MS            20
+#define LOOK_MS             500 /* between two looks whether it is still there */
 
 struct ctl_client_t {
   void *context;
   void *socket;
   char address[WEFT_ENDPOINT_MAX];
+  int gone; /* it was said once; nobody is asked again */
 };
 
 const char *ctl_client_address (const ctl_client_t *self)
@@ -73,6 +75,22 @@ static int connect_to (const char *address, ctl_client_t **ret_self)
 
 /* ---- asking ------------------------------------------------------------- */
 
+/* A controller that ended has left a socket nobody listens on. */
+static int somebody_listens (const char *address)
+{
+  struct sockaddr_un name = {.sun_family = AF_UNIX};
+  const char *dir = ctl_place_ipc_dir (address);
+  if (!dir)
+    return 1;
+  if ((size_t) snprintf (name.sun_path, sizeof name.sun_path, "%s/control", dir) >= sizeof name.sun_path)
+    return 0;
+  int fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  int rc = fd < 0 ? -1 : connect (fd, (struct sockaddr *) &name, sizeof name);
+  if (fd >= 0)
+    close (fd);
+  return rc == 0;
+}
+
 static int await (ctl_client_t *self, unsigned timeout_ms)
 {
   uint64_t end_ns = weft_mono_ns () + timeout_ms * WEFT_NS_PER_MS;
@@ -80,13 +98,15 @@ static int await (ctl_client_t *self, unsigned timeout_ms)
     uint64_t now_ns = weft_mono_ns ();
     zmq_pollitem_t item = {.socket = self->socket, .events = ZMQ_POLLIN};
     long left_ms = now_ns < end_ns ? (long) ((end_ns - now_ns) / WEFT_NS_PER_MS) + 1 : 0;
-    int rc = zmq_poll (&item, 1, left_ms);
+    int rc = zmq_poll (&item, 1, left_ms < LOOK_MS ? left_ms : LOOK_MS);
     if (rc > 0)
       return 0;
-    if (rc == 0)
-      return WEFT_E_TIMEOUT;
-    if (errno != EINTR)
+    if (rc < 0 && errno != EINTR)
       return WEFT_E_IO;
+    if (rc == 0 && left_ms <= LOOK_MS)
+      return WEFT_E_TIMEOUT;
+    if (rc == 0 && !somebody_listens (self->address))
+      return WEFT_E_GONE;
   }
 }
 
@@ -163,13 +183,23 @@ int ctl_client_ask (ctl_client_t *self, json_t *request, ctl_client_frame_fn *fn
                     json_t **ret_reply)
 {
   json_t *body = NULL;
+  if (self->gone) {
+    json_decref (request);
+    return WEFT_E_GONE;
+  }
   int rc = exchange (self, request, WEFT_REPLY_MS, fn, arg, &body);
   const char *why = json_string_value (json_object_get (body, "why"));
-  if (rc == WEFT_E_TIMEOUT)
+  self->gone = rc == WEFT_E_GONE || rc == WEFT_E_TIMEOUT;
+  if (rc == WEFT_E_GONE)
     weft_log_error (
-        "the controller at %s does not answer any more: it may hang or have ended; end it and try "
-        "again",
+        "the controller at %s has ended: what it was told ends with its lease; start it again with this "
+        "verb",
         self->address);
+  else if (rc == WEFT_E_TIMEOUT)
+    weft_log_error (
+        "the controller at %s does not answer within %d s: it hangs or is overloaded; end it and try "
+        "again",
+        self->address, WEFT_REPLY_MS / 1000);
   else if (rc < 0)
     weft_log_error ("the answer of the controller at %s cannot be used: %s", self->address,
                     weft_status_text (rc));
@@ -186,22 +216,6 @@ int ctl_client_try (ctl_client_t *self, json_t *request, unsigned timeout_ms, js
 }
 
 /* ---- finding or starting one -------------------------------------------- */
-
-/* A controller that ended has left a socket nobody listens on: no need to wait for the ping. */
-static int somebody_listens (const char *address)
-{
-  struct sockaddr_un name = {.sun_family = AF_UNIX};
-  const char *dir = ctl_place_ipc_dir (address);
-  if (!dir)
-    return 1;
-  if ((size_t) snprintf (name.sun_path, sizeof name.sun_path, "%s/control", dir) >= sizeof name.sun_path)
-    return 0;
-  int fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  int rc = fd < 0 ? -1 : connect (fd, (struct sockaddr *) &name, sizeof name);
-  if (fd >= 0)
-    close (fd);
-  return rc == 0;
-}
 
 static int reach (const char *address, ctl_client_t **ret_self)
 {

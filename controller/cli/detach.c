@@ -73,7 +73,9 @@ int ctl_verb_detach (ctl_call_t *call)
     rc = ctl_roster_read (client, &roster);
   if (rc == 0)
     missing = choose (call, &roster, uuids);
-  int asked = json_array_size (uuids) > 0 || call->operand_count == 0;
+  int asked = json_array_size (uuids) > 0;
+  if (rc == 0 && !asked && !missing)
+    printf ("no instances to leave\n");
   if (rc == 0 && asked)
     rc = ctl_leave (client, uuids, NULL, &leave);
   if (rc == 0 && asked)

@@ -260,6 +260,12 @@ static int run_window (profile_t *self, const ctl_orders_t *orders)
         "nothing to profile: no instance is there that the selectors hold for; `weft ls` lists them");
     rc = WEFT_E_NOT_FOUND;
   }
+  if (rc == 0 && window.phase[CTL_PHASE_ROOT].expected == 0) {
+    weft_log_error (
+        "nothing to profile: no instance is there where tasks may start; look at --root, `weft ls` lists "
+        "them");
+    rc = WEFT_E_NOT_FOUND;
+  }
   if (rc == 0) {
     say_started (self, &counts);
     ctl_window_wait (&window);

@@ -44,7 +44,7 @@ static int send_all (ctl_window_t *self, ctl_window_phase_t *phase)
 }
 
 /* Keeps the counts of the one that fewest work under. */
-static int await_all (ctl_window_t *self, const ctl_window_phase_t *phase, uint64_t timeout_ms,
+static int await_all (ctl_window_t *self, ctl_window_phase_t *phase, uint64_t timeout_ms,
                       ctl_standing_counts_t *counts)
 {
   uint64_t end_ns = weft_mono_ns () + timeout_ms * WEFT_NS_PER_MS;
@@ -55,6 +55,7 @@ static int await_all (ctl_window_t *self, const ctl_window_phase_t *phase, uint6
     rc =
         ctl_order_await (self->client, phase->number[n],
                          now_ns < end_ns ? (end_ns - now_ns) / WEFT_NS_PER_MS : 0, &ctl_window_at_once, &one);
+    phase->expected += counts ? one.expected : 0;
     if (!counts || (counts->silent && one.expected - one.active <= counts->expected - counts->active)) {
       ctl_standing_clear (&one);
       continue;
@@ -155,7 +156,7 @@ int ctl_window_close (ctl_window_t *self)
   self->to_ns = weft_clock_ns (CLOCK_REALTIME);
   self->closed_ns = weft_mono_ns ();
   int rc = 0;
-  const ctl_window_phase_t *root = &self->phase[CTL_PHASE_ROOT];
+  ctl_window_phase_t *root = &self->phase[CTL_PHASE_ROOT];
   stop_all (self, root);
   if (root->sent && !ctl_window_at_once) {
     rc = await_all (self, root, left_ms (self, WEFT_WINDOW_GRACE_MS), NULL);

@@ -29,6 +29,7 @@ typedef struct {
   ctl_orders_t orders;
   uint32_t number[CTL_ORDERS_MAX];
   uint32_t sent;
+  uint32_t expected; /* instances that any of them holds for, at the opening */
 } ctl_window_phase_t;
 
 typedef struct {

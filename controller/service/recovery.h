@@ -14,7 +14,7 @@ typedef struct {
   ctl_journal_position_t first_damage;
 } ctl_recovery_t;
 
-/* Reads `dir` from its checkpoint on through `intake`, whose links must hold neither journal nor
+/* Reads `dir`, batches from its checkpoint on, through `intake`, whose links must hold neither journal nor
  * broadcast. Instances are left as gone: they say hello when they see this controller. WEFT_E_IO. */
 int ctl_recovery_run (const char *dir, ctl_intake_t *intake, ctl_instances_t *instances,
                       ctl_recovery_t *ret_recovery);
