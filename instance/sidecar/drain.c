@@ -153,7 +153,8 @@ static int close_batch (car_drain_t *self)
   return 0;
 }
 
-/* Bytes in the fullest ring; a ring that lies is the reader's matter. */
+/* Bytes in the fullest ring. One that lies holds something that the reader has
+ * to look at, and is no reason to hurry. */
 static uint64_t fullest_ring (car_drain_t *self)
 {
   uint64_t most = 0;
@@ -161,7 +162,9 @@ static uint64_t fullest_ring (car_drain_t *self)
     shm_ring_t *ring = shm_ring (shm_reader_base (self->reader), i);
     uint64_t fill =
         __atomic_load_n (&ring->head, __ATOMIC_RELAXED) - __atomic_load_n (&ring->tail, __ATOMIC_RELAXED);
-    if (fill <= SHM_RING_SIZE && fill > most)
+    if (fill > SHM_RING_SIZE)
+      fill = 1;
+    if (fill > most)
       most = fill;
   }
   return most;
@@ -192,7 +195,7 @@ int car_drain_collect (car_drain_t *self, pid_t pid)
   shm_status_t status;
   uint64_t losses[WEFT_LOSS_COUNT];
   unsigned batches = 0;
-  int more = 0;
+  int more = 0, any = 0;
   uint64_t fill = fullest_ring (self);
   shm_reader_break_locks (self->reader, pid);
   if (fill > 0)
@@ -204,6 +207,7 @@ int car_drain_collect (car_drain_t *self, pid_t pid)
       more = shm_reader_next (self->reader, &report);
       if (more != 1)
         break;
+      any = 1;
       if (add_report (self, &report, &batches) < 0) {
         self->spool_full = 1;
         return CAR_DRAIN_INTERVAL_MS;
@@ -215,6 +219,8 @@ int car_drain_collect (car_drain_t *self, pid_t pid)
     self->spool_full = 1;
   if (self->open && (lost || weft_batch_writer_count (self->writer) > 0))
     close_batch (self);
+  if (!any) /* whatever the heads say */
+    return CAR_DRAIN_INTERVAL_MS;
   if (more == 1 || fill >= SHM_RING_SIZE / 2)
     return 0;
   return fill >= SHM_RING_SIZE / 8 ? CAR_DRAIN_HURRY_MS : CAR_DRAIN_INTERVAL_MS;

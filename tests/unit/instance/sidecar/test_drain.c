@@ -173,6 +173,22 @@ static void a_busy_bus_loses_nothing (void **state)
     assert_int_equal (sink.number[i], i + 1);
 }
 
+static void rings_that_lie_are_counted_and_not_hurried_for (void **state)
+{
+  stage_t *stage = *state;
+  sink_t sink = {.busy_after = -1};
+  for (unsigned i = 0; i < SHM_RINGS; i++)
+    shm_ring (stage->base, i)->head = 1ull << 40;
+  assert_int_equal (car_drain_collect (stage->drain, 1), CAR_DRAIN_INTERVAL_MS);
+  car_drain_push (stage->drain, take, &sink, 1);
+  assert_int_equal (sink.count, 1);
+  assert_int_equal (sink.reports[0], 0);
+  assert_int_equal (sink.losses[0][WEFT_LOSS_UNDECODABLE], SHM_RINGS);
+  for (unsigned i = 0; i < SHM_RINGS; i++) /* rings that are empty and claim to be full */
+    shm_ring (stage->base, i)->tail = (1ull << 40) - SHM_RING_SIZE;
+  assert_int_equal (car_drain_collect (stage->drain, 1), CAR_DRAIN_INTERVAL_MS);
+}
+
 /* The one before went down with batch 1 in its hands. */
 static void a_new_controller_frees_only_what_it_was_sent (void **state)
 {
@@ -298,6 +314,7 @@ int main (void)
       cmocka_unit_test_setup_teardown (silence_pushes_again_with_growing_patience, set_up, tear_down),
       cmocka_unit_test_setup_teardown (a_busy_bus_loses_nothing, set_up, tear_down),
       cmocka_unit_test_setup_teardown (a_new_controller_frees_only_what_it_was_sent, set_up, tear_down),
+      cmocka_unit_test_setup_teardown (rings_that_lie_are_counted_and_not_hurried_for, set_up, tear_down),
       cmocka_unit_test_setup_teardown (losses_are_told_once, set_up, tear_down),
       cmocka_unit_test_setup_teardown (a_full_spool_stops_reading_and_says_so, set_up, tear_down),
       cmocka_unit_test_setup_teardown (a_successor_goes_on, set_up, tear_down),
