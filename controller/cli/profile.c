@@ -29,6 +29,7 @@ typedef struct {
   uint64_t for_ms;
   int64_t pid[CTL_SIDECAR_WORDS_MAX];
   uint32_t pid_count;
+  uint32_t wanted;                                /* of these, how many are joined by now */
   char on[WEFT_SELECTORS_MAX][WEFT_SELECTOR_MAX]; /* the instances of these pids */
   uint32_t on_count;
   json_t *joined;   /* uuids of those that this run joined, and will leave */
@@ -77,8 +78,10 @@ static int attach (profile_t *self, const ctl_roster_t *roster)
                        .count = 5};
   uint32_t missing = 0;
   for (uint32_t n = 0; n < self->pid_count; n++) {
-    if (ctl_roster_pid (roster, self->pid[n]))
+    if (ctl_roster_pid (roster, self->pid[n])) {
+      self->wanted++;
       continue;
+    }
     snprintf (room[missing], sizeof *room, "%lld", (long long) self->pid[n]);
     if (ctl_words_add (&words, room[missing++]) < 0)
       return WEFT_E_USAGE;
@@ -91,10 +94,11 @@ static int attach (profile_t *self, const ctl_roster_t *roster)
   for (size_t n = 0; rc == 0 && n < json_array_size (lines); n++) {
     const json_t *one = json_array_get (lines, n);
     json_t *uuid = json_object_get (one, "instance");
+    self->wanted++;
     if (uuid && !json_is_true (json_object_get (one, "already")))
       json_array_append (self->joined, uuid);
   }
-  if (rc == 0 && json_array_size (lines) == 0)
+  if (rc == 0 && self->wanted == 0)
     rc = WEFT_E_NOT_FOUND;
   json_decref (lines);
   return rc;
@@ -123,17 +127,6 @@ static uint32_t find_instances (profile_t *self, const ctl_roster_t *roster)
   return found;
 }
 
-static int all_listed (const profile_t *self, const ctl_roster_t *roster)
-{
-  for (size_t n = 0; n < json_array_size (self->joined); n++) {
-    uint8_t uuid[WEFT_UUID_SIZE];
-    if (weft_uuid_get (uuid, json_string_value (json_array_get (self->joined, n))) == 0 &&
-        !ctl_roster_uuid (roster, uuid))
-      return 0;
-  }
-  return 1;
-}
-
 static int join (profile_t *self)
 {
   ctl_roster_t roster = {0};
@@ -147,7 +140,7 @@ static int join (profile_t *self)
     ctl_roster_clear (&roster);
     rc = ctl_roster_read (self->client, &roster);
     found = rc == 0 ? find_instances (self, &roster) : 0;
-    if (rc < 0 || all_listed (self, &roster) || weft_mono_ns () >= end_ns || ctl_window_enough)
+    if (rc < 0 || found >= self->wanted || weft_mono_ns () >= end_ns || ctl_window_enough)
       break;
     ctl_pause_ms (10);
   }

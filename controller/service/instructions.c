@@ -42,6 +42,12 @@ void ctl_instructions_destroy (ctl_instructions_t **self_p)
   *self_p = NULL;
 }
 
+void ctl_instructions_skip (ctl_instructions_t *self, uint32_t number)
+{
+  if (number > self->last_number)
+    self->last_number = number;
+}
+
 static int check_text (const weft_instruction_t *wanted, char *why, size_t why_size)
 {
   if (wanted->selector_count == 0 || wanted->selector_count > WEFT_SELECTORS_MAX) {

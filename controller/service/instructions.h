@@ -24,6 +24,9 @@ typedef struct ctl_instructions_t ctl_instructions_t;
 ctl_instructions_t *ctl_instructions_new (uint64_t epoch, uint32_t last_number);
 void ctl_instructions_destroy (ctl_instructions_t **self_p);
 
+/* No number up to this one is given any more. */
+void ctl_instructions_skip (ctl_instructions_t *self, uint32_t number);
+
 /* Checks `wanted` (its number is not looked at) and makes it live until until_ns
  * (CLOCK_MONOTONIC; 0: until stopped). WEFT_E_MALFORMED, WEFT_E_RANGE, WEFT_E_FULL with `why`. */
 int ctl_instructions_add (ctl_instructions_t *self, const weft_instruction_t *wanted, uint64_t until_ns,

@@ -175,19 +175,50 @@ int ctl_journal_append (ctl_journal_t *self, const void *frame, size_t size)
   return 0;
 }
 
-int ctl_journal_checkpoint (ctl_journal_t *self)
+/* A small file is there whole, with its old or its new text. */
+static int replace_file (int dir_fd, const char *name, const char *text)
 {
-  char text[40];
-  int size = snprintf (text, sizeof text, "%u %llu\n", self->segment, (unsigned long long) self->offset);
-  int fd = openat (self->dir_fd, "checkpoint.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  char other[32];
+  snprintf (other, sizeof other, "%s.new", name);
+  int fd = openat (dir_fd, other, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0)
     return status_of (errno);
   errno = ENOSPC;
-  int rc = write (fd, text, (size_t) size) == size ? 0 : status_of (errno);
+  int rc = write (fd, text, strlen (text)) == (ssize_t) strlen (text) ? 0 : status_of (errno);
   close (fd);
-  if (rc == 0 && renameat (self->dir_fd, "checkpoint.new", self->dir_fd, "checkpoint") < 0)
+  if (rc == 0 && renameat (dir_fd, other, dir_fd, name) < 0)
     rc = status_of (errno);
   return rc;
+}
+
+static void read_file (int dir_fd, const char *name, char *ret_text, size_t size)
+{
+  int fd = openat (dir_fd, name, O_RDONLY | O_CLOEXEC);
+  ssize_t have = fd < 0 ? 0 : read (fd, ret_text, size - 1);
+  ret_text[have > 0 ? have : 0] = 0;
+  if (fd >= 0)
+    close (fd);
+}
+
+int ctl_journal_checkpoint (ctl_journal_t *self)
+{
+  char text[40];
+  snprintf (text, sizeof text, "%u %llu\n", self->segment, (unsigned long long) self->offset);
+  return replace_file (self->dir_fd, "checkpoint", text);
+}
+
+int ctl_journal_give_number (ctl_journal_t *self, uint32_t number)
+{
+  char text[16];
+  snprintf (text, sizeof text, "%u\n", number);
+  return replace_file (self->dir_fd, "number", text);
+}
+
+uint32_t ctl_journal_last_number (const ctl_journal_t *self)
+{
+  char text[16];
+  read_file (self->dir_fd, "number", text, sizeof text);
+  return (uint32_t) strtoul (text, NULL, 10);
 }
 
 uint64_t ctl_journal_records (const ctl_journal_t *self)
@@ -216,18 +247,14 @@ static void unmap (ctl_journal_reader_t *self)
 
 static void read_checkpoint (ctl_journal_reader_t *self)
 {
-  char text[40] = "";
+  char text[40];
   unsigned segment = 0;
   unsigned long long offset = 0;
-  int fd = openat (self->dir_fd, "checkpoint", O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
-    return;
-  if (read (fd, text, sizeof text - 1) > 0 && sscanf (text, "%u %llu", &segment, &offset) == 2 &&
-      segment > 0) {
+  read_file (self->dir_fd, "checkpoint", text, sizeof text);
+  if (sscanf (text, "%u %llu", &segment, &offset) == 2 && segment > 0) {
     self->segment = segment - 1;
     self->start = offset;
   }
-  close (fd);
 }
 
 int ctl_journal_reader_open (const char *dir, int from_checkpoint, ctl_journal_reader_t **ret_self)

@@ -4,6 +4,7 @@
  *
  *   DIR/00000001.weftj   segments of at most WEFT_JOURNAL_SEGMENT_MAX bytes
  *   DIR/checkpoint       "SEGMENT OFFSET": what lies before it is in the store
+ *   DIR/number           the last instruction number that was given
  *
  *   record  0        4        8        12       16
  *           | 'WJR1' | size   | crc32c | 0      | frame … | 0 … to a multiple of 8
@@ -41,6 +42,11 @@ int ctl_journal_append (ctl_journal_t *self, const void *frame, size_t size);
 /* Everything appended so far is in the store: a recovery may begin here. */
 int ctl_journal_checkpoint (ctl_journal_t *self);
 uint64_t ctl_journal_records (const ctl_journal_t *self);
+/* A number that is in a report of this journal must not be given again, also if the
+ * controller dies before anything of it is stored. */
+int ctl_journal_give_number (ctl_journal_t *self, uint32_t number);
+/* 0: none was given. */
+uint32_t ctl_journal_last_number (const ctl_journal_t *self);
 
 /* ---- reading ------------------------------------------------------------ */
 typedef struct ctl_journal_reader_t ctl_journal_reader_t;

@@ -159,6 +159,9 @@ static int answer_instruct (ctl_house_t *house, const json_t *request, ctl_reply
   free (wanted);
   if (rc < 0)
     return rc;
+  /* Before anyone can act on it. A full disk forbids no profile: the store remembers what was stored. */
+  if (house->journal)
+    ctl_journal_give_number (house->journal, number);
   announce (house);
   set_number (reply->body, "number", number);
   set_number (reply->body, "epoch", ctl_instructions_epoch (house->instructions));

@@ -43,6 +43,7 @@ typedef struct {
   ctl_store_t *store;         /* may be NULL */
   ctl_broadcast_t *broadcast; /* may be NULL: nothing is sent (a test) */
   ctl_intake_t *intake;       /* may be NULL */
+  ctl_journal_t *journal;     /* may be NULL: nothing is remembered (a test) */
   int quit;                   /* set by the request of that name */
 } ctl_house_t;
 

@@ -24,7 +24,6 @@ typedef struct {
   char listen[WEFT_ENDPOINT_MAX], store_path[512], journal_dir[520];
   int listen_lock_fd, journal_lock_fd, signal_fd;
   ctl_house_t house;
-  ctl_journal_t *journal;
   ctl_control_t *control;
   uint64_t heartbeat_ns, settle_ns, complain_ns, used_ns; /* next, next, next, last; CLOCK_MONOTONIC */
   uint64_t heartbeat_seq;
@@ -130,9 +129,11 @@ static int open_journal (service_t *self)
         self->journal_dir, recovery.first_damage.segment, (unsigned long long) recovery.first_damage.offset);
   char why[600] = "";
   if (rc == 0)
-    rc = ctl_journal_open (self->journal_dir, 0, &self->journal, why, sizeof why);
+    rc = ctl_journal_open (self->journal_dir, 0, &self->house.journal, why, sizeof why);
   if (rc < 0)
     weft_log_error ("cannot open the journal %s: %s", self->journal_dir, *why ? why : weft_status_text (rc));
+  else
+    ctl_instructions_skip (self->house.instructions, ctl_journal_last_number (self->house.journal)); /* I1 */
   self->told = *ctl_intake_stats (self->house.intake);
   return rc;
 }
@@ -144,7 +145,7 @@ static int open_sockets (service_t *self)
   int rc = ctl_broadcast_new (self->listen, &house->broadcast, why, sizeof why);
   if (rc == 0) {
     ctl_intake_links_t links = {house->broadcast, house->instances, house->instructions, house->correlate,
-                                self->journal};
+                                self->house.journal};
     ctl_intake_link (house->intake, &links);
     rc = ctl_intake_listen (house->intake, why, sizeof why);
   }
@@ -227,9 +228,9 @@ static void settle (service_t *self, uint64_t now_ns, int all)
   self->store_failing = rc < 0;
   ctl_correlate_stats_t stats;
   ctl_correlate_stats (self->house.correlate, &stats);
-  uint64_t records = ctl_journal_records (self->journal);
+  uint64_t records = ctl_journal_records (self->house.journal);
   if (rc == 0 && stats.open_tasks == 0 && records != self->checkpoint_records &&
-      ctl_journal_checkpoint (self->journal) == 0)
+      ctl_journal_checkpoint (self->house.journal) == 0)
     self->checkpoint_records = records;
 }
 
@@ -329,12 +330,12 @@ static void end (service_t *self)
                              ctl_instructions_live (house->instructions, &count)->number);
     ctl_broadcast_state (house->broadcast, WEFT_TOPIC_ALL, house->instructions);
   }
-  if (self->journal)
+  if (self->house.journal)
     settle (self, weft_mono_ns (), 1);
   ctl_control_destroy (&self->control);
   ctl_intake_destroy (&house->intake);
   ctl_broadcast_destroy (&house->broadcast);
-  ctl_journal_close (&self->journal);
+  ctl_journal_close (&self->house.journal);
   ctl_sink_destroy (&house->sink);
   ctl_correlate_destroy (&house->correlate);
   ctl_instructions_destroy (&house->instructions);

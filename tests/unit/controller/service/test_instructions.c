@@ -64,6 +64,19 @@ static void test_numbers_and_epochs_grow (void **state)
   ctl_instructions_destroy (&self);
 }
 
+static void test_skipped_numbers (void **state)
+{
+  ctl_instructions_t *self = ctl_instructions_new (0, 5);
+  uint32_t number = 0;
+  ctl_instructions_skip (self, 3); /* lower: nothing */
+  add (self, "*", 0, &number);
+  assert_int_equal (number, 6);
+  ctl_instructions_skip (self, 40);
+  add (self, "*", 0, &number);
+  assert_int_equal (number, 41);
+  ctl_instructions_destroy (&self);
+}
+
 static void test_the_middle_one_stops (void **state)
 {
   ctl_instructions_t *self = ctl_instructions_new (0, 0);
@@ -207,6 +220,7 @@ int main (void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test (test_numbers_and_epochs_grow),
+      cmocka_unit_test (test_skipped_numbers),
       cmocka_unit_test (test_the_middle_one_stops),
       cmocka_unit_test (test_standing),
       cmocka_unit_test (test_time_is_over),

@@ -239,6 +239,18 @@ static void test_checkpoint (void **state)
   ctl_journal_close (&self);
 }
 
+static void test_numbers_are_remembered (void **state)
+{
+  ctl_journal_t *self = journal_open (0);
+  assert_int_equal (ctl_journal_last_number (self), 0);
+  assert_int_equal (ctl_journal_give_number (self, 7), 0);
+  assert_int_equal (ctl_journal_give_number (self, 12), 0);
+  ctl_journal_close (&self);
+  self = journal_open (0);
+  assert_int_equal (ctl_journal_last_number (self), 12);
+  ctl_journal_close (&self);
+}
+
 /* A checkpoint of a segment that is gone: the next one is read from its beginning. */
 static void test_checkpoint_of_a_lost_segment (void **state)
 {
@@ -304,6 +316,7 @@ int main (void)
       TEST (test_checkpoint),
       TEST (test_no_room),
       TEST (test_checkpoint_of_a_lost_segment),
+      TEST (test_numbers_are_remembered),
       TEST (test_other_files_are_left_alone),
   };
   return cmocka_run_group_tests (tests, NULL, NULL);
