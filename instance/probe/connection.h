@@ -44,10 +44,12 @@ typedef struct {
   int iov_count;
   /* private to connection.c and embed.c */
   uint32_t generation, index;
-  uint32_t turn;               /* of this write in its direction */
-  uint8_t mode;                /* what after_write has to do */
-  uint8_t old;                 /* the text is the rest of an earlier insert */
-  uint8_t skipped;             /* all of it is body: no snapshot was taken */
+  uint32_t turn;   /* of this write in its direction */
+  uint8_t mode;    /* what after_write has to do */
+  uint8_t old;     /* the text is the rest of an earlier insert */
+  uint8_t skipped; /* all of it is body: no snapshot was taken */
+  uint8_t fresh;   /* it begins a request: the number of heads before is snapshot enough */
+  uint32_t heads;
   uint32_t head;               /* number of the head that the text belongs to */
   int flags;                   /* the caller's */
   const struct iovec *app_iov; /* the caller's vector, valid until after_write */

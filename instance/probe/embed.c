@@ -297,6 +297,15 @@ static int outbound (probe_connection_t *self, probe_write_t *write, const char 
   }
 }
 
+static void keep (probe_write_t *write, const probe_http1_t *machine)
+{
+  write->skipped = 0;
+  write->heads = machine->heads;
+  write->fresh = (uint8_t) probe_http1_at_start (machine);
+  if (!write->fresh)
+    memcpy (write->snapshot, machine, sizeof *machine);
+}
+
 void probe_embed_before (probe_connection_t *self, probe_write_t *write)
 {
   size_t at = 0;
@@ -306,7 +315,7 @@ void probe_embed_before (probe_connection_t *self, probe_write_t *write)
     probe_http1_skip (&self->machine[PROBE_OUT], write->app_size);
     return;
   }
-  memcpy (write->snapshot, &self->machine[PROBE_OUT], sizeof self->machine[PROBE_OUT]);
+  keep (write, &self->machine[PROBE_OUT]);
   for (int i = 0; i < write->app_count; i++)
     if (!outbound (self, write, write->app_iov[i].iov_base, write->app_iov[i].iov_len, &at))
       return;
@@ -317,7 +326,10 @@ void probe_embed_before (probe_connection_t *self, probe_write_t *write)
 static void feed_again (probe_connection_t *self, const probe_write_t *write, size_t size)
 {
   probe_http1_t *machine = &self->machine[PROBE_OUT];
-  memcpy (machine, write->snapshot, sizeof *machine);
+  if (write->fresh)
+    probe_http1_rewind (machine, write->heads);
+  else
+    memcpy (machine, write->snapshot, sizeof *machine);
   for (int i = 0; i < write->app_count && size; i++) {
     const char *data = write->app_iov[i].iov_base;
     size_t part = write->app_iov[i].iov_len < size ? write->app_iov[i].iov_len : size;
@@ -375,8 +387,7 @@ ssize_t probe_embed_finish (probe_connection_t *self, probe_write_t *write, int 
     if (result < 0 && errno != EINTR)
       return result;
     size_t text, app = result > 0 ? probe_embed_share (write, (size_t) result, &text) : 0;
-    write->skipped = 0;
-    memcpy (write->snapshot, &self->machine[PROBE_OUT], sizeof self->machine[PROBE_OUT]);
+    keep (write, &self->machine[PROBE_OUT]);
     if (result > 0) {
       self->seen[PROBE_OUT] += (uint64_t) result;
       probe_embed_rollback (self, write, result);

@@ -107,21 +107,25 @@ static int interesting (const char *p, const char *end)
 #undef LETTER
 }
 
+/* As many lines as do not matter. */
 static const char *field (probe_http1_t *self, const char *p, const char *end)
 {
-  if (*p == ' ' || *p == '\t') {
-    self->phase = self->fields == 0 || self->kind != KIND_NONE ? PHASE_FAILED : PHASE_LINE;
-    return p;
-  }
-  self->fields++;
-  self->kind = KIND_NONE;
-  self->token_size = 0;
-  if (interesting (p, end)) {
-    self->phase = PHASE_NAME;
-    return p;
-  }
-  self->phase = PHASE_LINE;
-  return line_rest (self, p, end, PHASE_FIELD);
+  do {
+    if (*p == ' ' || *p == '\t') {
+      self->phase = self->fields == 0 || self->kind != KIND_NONE ? PHASE_FAILED : PHASE_LINE;
+      return p;
+    }
+    self->fields++;
+    self->kind = KIND_NONE;
+    self->token_size = 0;
+    if (interesting (p, end)) {
+      self->phase = PHASE_NAME;
+      return p;
+    }
+    self->phase = PHASE_LINE;
+    p = line_rest (self, p, end, PHASE_FIELD);
+  } while (self->phase == PHASE_FIELD && p < end && *p != '\r' && *p != '\n');
+  return p;
 }
 
 static kind_t kind_of (const char *name, size_t size)
@@ -500,6 +504,17 @@ probe_http1_event_t probe_http1_skip (probe_http1_t *self, size_t size)
     return PROBE_HTTP1_MORE;
   self->phase = self->phase == PHASE_BODY ? PHASE_START : PHASE_CHUNK_CR;
   return self->phase == PHASE_START ? PROBE_HTTP1_END : PROBE_HTTP1_MORE;
+}
+
+int probe_http1_at_start (const probe_http1_t *self)
+{
+  return self->phase == PHASE_START && self->lead == 0;
+}
+
+void probe_http1_rewind (probe_http1_t *self, uint32_t heads)
+{
+  probe_http1_init (self, self->side);
+  self->heads = heads;
 }
 
 void probe_http1_unskip (probe_http1_t *self, size_t size)

@@ -82,6 +82,9 @@ probe_http1_event_t probe_http1_feed (probe_http1_t *self, const void *data, siz
 probe_http1_event_t probe_http1_skip (probe_http1_t *self, size_t size);
 /* Takes back the last `size` of skipped bytes, if the skip ended nothing. */
 void probe_http1_unskip (probe_http1_t *self, size_t size);
+/* 1: nothing but `heads` has to be kept to come back here by probe_http1_rewind. */
+int probe_http1_at_start (const probe_http1_t *self);
+void probe_http1_rewind (probe_http1_t *self, uint32_t heads);
 /* The stream ended: END for a body that lasts until then, MORE between
  * messages, else FAILED. */
 probe_http1_event_t probe_http1_eof (const probe_http1_t *self);

@@ -214,11 +214,9 @@ static const char *status (probe_http1_t *self, const char *p, const char *end)
   return p;
 }
 
-const char *probe_start_line (probe_http1_t *self, const char *p, const char *end)
+static const char *step (probe_http1_t *self, const char *p, const char *end)
 {
   switch (self->phase) {
-  case PHASE_START:
-    return start (self, p);
   case PHASE_METHOD:
     return method (self, p, end);
   case PHASE_TARGET:
@@ -240,4 +238,15 @@ const char *probe_start_line (probe_http1_t *self, const char *p, const char *en
   default:
     return status (self, p, end);
   }
+}
+
+const char *probe_start_line (probe_http1_t *self, const char *p, const char *end)
+{
+  // A head is counted from its first byte: what stands before it ends a step.
+  if (self->phase == PHASE_START)
+    return start (self, p);
+  do
+    p = step (self, p, end);
+  while (p < end && self->phase < PHASE_LINE);
+  return p;
 }

@@ -44,7 +44,7 @@ typedef enum {
   PHASE_FAILED
 } probe_phase_t;
 
-/* One step in a phase before PHASE_LINE. p < end; returns how far it came. */
+/* From any phase before PHASE_LINE. p < end; returns how far it came. */
 const char *probe_start_line (probe_http1_t *self, const char *p, const char *end);
 
 #endif
