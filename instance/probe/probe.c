@@ -27,6 +27,7 @@
 #include "context.h"
 #include "dlopen.h"
 #include "got.h"
+#include "runtime/hotspot.h"
 #include "runtime/runtime.h"
 #include "socket_calls.h"
 #include "state.h"
@@ -553,7 +554,10 @@ JNIEXPORT jint JNICALL Agent_OnLoad (JavaVM *vm, char *options, void *reserved)
 
 JNIEXPORT jint JNICALL Agent_OnAttach (JavaVM *vm, char *options, void *reserved)
 {
-  return probe_start () == 0 ? JNI_OK : JNI_ERR;
+  if (probe_start () != 0)
+    return JNI_ERR;
+  probe_hotspot_prepare ();
+  return JNI_OK;
 }
 
 /* The VM ends: its memory goes with it, and the sidecar drains what is left. */

@@ -612,9 +612,17 @@ static void add (const char *name, void *hook, void *field)
   probe_call_t call = {.hook = hook};
   if (probe_call_find (name, &call) != 0)
     return;
-  if (field)
-    memcpy (field, &call.original, sizeof call.original);
+  memcpy (field, &call.original, sizeof call.original);
   table[table_count++] = call;
+}
+
+/* Where a library preloaded over libc has one name but not the other, the two
+ * are no longer the same call. */
+static void add_alias (const char *name, void *hook, const void *original)
+{
+  probe_call_t call = {.hook = hook};
+  if (probe_call_find (name, &call) == 0 && call.original == original)
+    table[table_count++] = call;
 }
 
 int probe_calls_resolve (void)
@@ -624,7 +632,7 @@ int probe_calls_resolve (void)
   PROBE_CALL_MAP (XX)
   PROBE_CHECKED_MAP (XX)
 #undef XX
-#define XX(alias, name) add (#alias, (void *) probe_hook_##name, NULL);
+#define XX(alias, name) add_alias (#alias, (void *) probe_hook_##name, (const void *) probe_real.name);
   ALIAS_MAP (XX)
 #undef XX
   dlerror (); /* what a missing name left behind is not the application's error */

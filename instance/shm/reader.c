@@ -50,10 +50,9 @@ static int has_uid (pid_t pid, uid_t uid)
   FILE *file = fopen (path, "re");
   int found = 0;
   while (file && !found && fgets (line, sizeof line, file)) {
-    unsigned u[4];
-    if (sscanf (line, "Uid: %u %u %u %u", &u[0], &u[1], &u[2], &u[3]) == 4)
-      for (int i = 0; i < 4; i++)
-        found |= u[i] == uid;
+    char *at = line + 4;
+    for (int i = 0; i < 4 && strncmp (line, "Uid:", 4) == 0; i++)
+      found |= strtoul (at, &at, 10) == uid;
   }
   if (file)
     fclose (file);

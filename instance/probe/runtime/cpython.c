@@ -16,11 +16,12 @@ int probe_cpython_detect (char *ret_version, size_t size)
   memcpy (&get_version, &found, sizeof get_version);
   /* "3.11.2 (main, …)": formats constants into a static buffer, needs no interpreter and no lock. */
   const char *text = get_version ();
-  size_t length = text ? strcspn (text, " ") : 0;
+  if (!text)
+    return WEFT_E_NOT_FOUND;
+  size_t length = strcspn (text, " ");
   if (length >= size)
     length = size - 1;
-  if (length)
-    memcpy (ret_version, text, length);
+  memcpy (ret_version, text, length);
   ret_version[length] = 0;
   return 0;
 }

@@ -3,6 +3,7 @@
 #include "hotspot.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 /* The JDK's header is not as strict as we are. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wstrict-prototypes"
@@ -10,12 +11,15 @@
 #pragma GCC diagnostic pop
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 #include "../../../common/status.h"
 #include "../context.h"
 
-#define FIRST_VIRTUAL 21    /* JDK that has virtual threads for everybody */
-#define STRUCTS_MAX   65536 /* rows of the VM's own table; it has some thousand */
+#define FIRST_VIRTUAL   21    /* JDK that has virtual threads for everybody */
+#define STRUCTS_MAX     65536 /* rows of the VM's own table; it has some thousand */
+#define MAKING_TRIES    400   /* the VM may hold a safepoint in between */
+#define MAKING_SLEEP_NS 50000
 
 typedef jint (*created_vms_fn) (JavaVM **, jsize, jsize *);
 
@@ -24,6 +28,7 @@ static uint32_t env_state; /* env_state_t */
 static JavaVM *env_vm;
 static jvmtiEnv *env;
 static created_vms_fn created_vms;
+static int wants_slot;
 
 /* ---- version ---------------------------------------------------------------
  * HotSpot exports a table of its own fields for debuggers (vmStructs). Reading
@@ -116,6 +121,21 @@ static env_state_t make_env (JavaVM *vm)
   return ENV_REFUSED;
 }
 
+/* Another thread makes it right now: once in a life, and only where the VM was
+ * preloaded; without the wait these requests would be orphans. */
+static uint32_t wait_made (void)
+{
+  uint32_t state = ENV_MAKING;
+  int saved = errno;
+  for (int i = 0; i < MAKING_TRIES && state == ENV_MAKING; i++) {
+    struct timespec pause = {0, MAKING_SLEEP_NS};
+    nanosleep (&pause, NULL);
+    state = __atomic_load_n (&env_state, __ATOMIC_ACQUIRE);
+  }
+  errno = saved;
+  return state;
+}
+
 /* NULL: not to be had on this thread (now). */
 static jvmtiEnv *env_here (void)
 {
@@ -129,17 +149,20 @@ static jvmtiEnv *env_here (void)
   void *jni = NULL;
   if ((*vm)->GetEnv (vm, &jni, JNI_VERSION_1_6) != JNI_OK)
     return NULL; /* not a thread of the VM */
-  uint32_t state = __atomic_load_n (&env_state, __ATOMIC_ACQUIRE);
-  if (state == ENV_READY)
-    return env;
-  if (state != ENV_NONE ||
-      !__atomic_compare_exchange_n (&env_state, &state, ENV_MAKING, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-    return NULL;
-  env_state_t made = make_env (vm);
-  __atomic_store_n (&env_state, made, __ATOMIC_RELEASE);
-  if (made == ENV_REFUSED)
-    probe_context_use_none ();
-  return made == ENV_READY ? env : NULL;
+  uint32_t state = ENV_NONE;
+  if (__atomic_compare_exchange_n (&env_state, &state, ENV_MAKING, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    state = make_env (vm);
+    __atomic_store_n (&env_state, state, __ATOMIC_RELEASE);
+    if (state == ENV_REFUSED)
+      probe_context_use_none ();
+  }
+  return (state == ENV_MAKING ? wait_made () : state) == ENV_READY ? env : NULL;
+}
+
+void probe_hotspot_prepare (void)
+{
+  if (wants_slot)
+    env_here ();
 }
 
 static int slot_get (probe_handle_t *ret_handle)
@@ -174,7 +197,8 @@ int probe_hotspot_detect (char *ret_version, size_t size)
   memcpy (&created_vms, &found, sizeof created_vms);
   int major = version (library, ret_version, size);
   /* A version that cannot be read may be one with virtual threads. */
-  probe_context_use (major > 0 && major < FIRST_VIRTUAL ? NULL : &jvmti_slot);
+  wants_slot = major <= 0 || major >= FIRST_VIRTUAL;
+  probe_context_use (wants_slot ? &jvmti_slot : NULL);
   dlclose (library);
   return 0;
 }

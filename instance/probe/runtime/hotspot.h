@@ -15,5 +15,8 @@
 
 /* 0 with the version text ("17.0.15+6"), or WEFT_E_NOT_FOUND: no libjvm loaded. Sets the slot. */
 int probe_hotspot_detect (char *ret_version, size_t size);
+/* On a thread of the VM, after detect: makes the slot ready before the first
+ * request needs it. Does nothing where none is wanted. */
+void probe_hotspot_prepare (void);
 
 #endif

@@ -72,9 +72,10 @@ static inline void fixture_maps (const char *name, char *out, size_t size)
   char line[512];
   FILE *file = fopen ("/proc/self/maps", "r");
   out[0] = 0;
+  size_t at = 0;
   while (file && fgets (line, sizeof line, file))
-    if (strstr (line, name) && strlen (out) + strlen (line) < size)
-      strcat (out, line);
+    if (strstr (line, name) && at + strlen (line) < size)
+      at += (size_t) snprintf (out + at, size - at, "%s", line);
   if (file)
     fclose (file);
 }
@@ -85,9 +86,10 @@ static inline uint64_t *fixture_find (const char *name, uint64_t value)
   char maps[4096];
   fixture_maps (name, maps, sizeof maps);
   for (char *line = strtok (maps, "\n"); line; line = strtok (NULL, "\n")) {
-    uintptr_t from, to;
-    char perms[8];
-    if (sscanf (line, "%lx-%lx %7s", &from, &to, perms) != 3 || perms[0] != 'r' || perms[2] == 'x')
+    char *end;
+    uintptr_t from = strtoul (line, &end, 16);
+    uintptr_t to = strtoul (end + 1, &end, 16); /* past the '-' */
+    if (strncmp (end, " r", 2) != 0 || end[3] == 'x')
       continue;
     for (uint64_t *p = (uint64_t *) from; p < (uint64_t *) to; p++)
       if (*p == value)

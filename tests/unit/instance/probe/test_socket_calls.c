@@ -378,6 +378,7 @@ static void test_close_is_told_before (void **state)
 /* The recorder stands in memory that parent and vfork child share. */
 static void test_close_in_a_vfork_child_is_plain (void **state)
 {
+  /* NOLINTBEGIN: what a careful program does not do is what is tested */
   pid_t child = vfork ();
   if (child == 0) {
     probe_hook_close (FD);
@@ -387,6 +388,7 @@ static void test_close_in_a_vfork_child_is_plain (void **state)
     probe_hook_close_range (3, 9, 0);
     _exit (0);
   }
+  /* NOLINTEND */
   waitpid (child, NULL, 0);
   assert_string_equal (trace, "close 7;dup2 7 8;dup 7;fcntl 7;close_range 3;");
 }
@@ -469,7 +471,11 @@ static void test_resolve (void **state)
       assert_ptr_equal (table[i].original, (void *) probe_real.read);
     }
   }
+#ifdef __SANITIZE_ADDRESS__
+  assert_int_equal (reads, 1); /* the sanitizer has a read, and no __read */
+#else
   assert_int_equal (reads, 2);
+#endif
   probe_call_t call = {.name = "untouched"};
   assert_true (probe_call_find ("weft_no_such_call", &call) < 0);
   assert_string_equal (call.name, "untouched");

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -302,7 +303,7 @@ static unsigned seal (uint64_t number, const char *text)
   unsigned slot;
   char *data = shm_spool_reserve (reader, &slot);
   assert_non_null (data);
-  memcpy (data, text, strlen (text));
+  snprintf (data, WEFT_BATCH_MAX, "%s", text);
   shm_spool_seal (reader, slot, number, strlen (text));
   return slot;
 }
