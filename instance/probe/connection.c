@@ -337,23 +337,22 @@ void probe_connection_after_read (int fd, const probe_read_t *read, const struct
     probe_moved (self, (size_t) result);
   if (PROBE_LIKELY (probe_state (self) == PROBE_GIVEN_UP))
     return;
+  if (__atomic_load_n (&self->generation, __ATOMIC_ACQUIRE) != read->generation ||
+      !probe_record_ready (self, fd)) {
+    errno = saved;
+    return;
+  }
   int held = probe_hold (self, PROBE_IN, read->generation, PROBE_WORK);
-  if (held == 1) {
-    if (!probe_record_ready (self, fd))
-      goto out;
-    if (self->turn[PROBE_IN] != read->turn) {
-      probe_give_up (self, SHM_COUNT_GIVEN_UP_BUSY, PROBE_HOLDS (PROBE_IN));
-      goto out;
-    }
+  if (held < 0 || (held && self->turn[PROBE_IN] != read->turn)) {
+    probe_give_up (self, SHM_COUNT_GIVEN_UP_BUSY, held == 1 ? PROBE_HOLDS (PROBE_IN) : 0);
+  } else if (held) {
     __atomic_store_n (&self->turn[PROBE_IN], read->turn + 1, __ATOMIC_RELEASE);
     if (result > 0)
       inbound (self, iov, iov_count, (size_t) result);
     else if (probe_state (self) == PROBE_PROVEN)
       ended (self, error);
-  out:
-    probe_release (self, PROBE_IN);
-  } else if (held < 0) {
-    probe_give_up (self, SHM_COUNT_GIVEN_UP_BUSY, 0);
   }
+  if (held == 1)
+    probe_release (self, PROBE_IN);
   errno = saved;
 }

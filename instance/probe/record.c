@@ -184,7 +184,7 @@ static void describe (probe_connection_t *self, const weft_address_t *local, con
   self->local = *local;
   self->peer = *peer;
   self->is_private = (uint8_t) probe_address_private (peer);
-  self->described = 1;
+  __atomic_store_n (&self->described, 1, __ATOMIC_RELEASE);
 }
 
 /* An fd in mid-life. What is no stream socket is remembered as such; its number
@@ -227,7 +227,7 @@ __attribute__ ((noinline)) probe_connection_t *probe_lookup_slow (int fd, uint32
 int probe_record_ready (probe_connection_t *self, int fd)
 {
   weft_address_t local, peer;
-  if (PROBE_LIKELY (self->described))
+  if (PROBE_LIKELY (__atomic_load_n (&self->described, __ATOMIC_ACQUIRE)))
     return 1;
   switch (probe_kernel.describe (fd, &local, &peer)) {
   case PROBE_SOCKET_STREAM:

@@ -57,7 +57,9 @@ probe_connection_t *probe_record_publish (int fd, probe_connection_t *self);
 void probe_record_drop (int fd);
 /* What is known of an fd, without a look at the kernel. */
 probe_connection_t *probe_record_known (int fd, uint32_t *ret_generation);
-/* Born ones are described at their first transfer. 0: no connected stream socket. */
+/* Born ones are described at their first transfer. 0: no connected stream socket;
+ * the record may be gone. The caller owns no direction; two may come at once, they
+ * write the same. */
 int probe_record_ready (probe_connection_t *self, int fd);
 probe_connection_t *probe_lookup_slow (int fd, uint32_t entry);
 

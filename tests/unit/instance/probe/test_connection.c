@@ -245,6 +245,9 @@ static void test_no_stream (void **state)
   probe_connection_born (FD, PROBE_ROLE_CLIENT);
   app_say (FD, GET);
   assert_sent (FD, GET, strlen (GET));
+  probe_connection_born (FD, PROBE_ROLE_CLIENT);
+  app_hear (FD, OK);
+  assert_int_equal (fake_counter (SHM_COUNT_FAULTS), 0);
 }
 
 static void test_out_of_range (void **state)
