@@ -114,6 +114,7 @@ static int begin (probe_connection_t *self, uint64_t *now_p)
     }
   } else {
     probe_count (SHM_COUNT_UNPROVEN, 1);
+    probe_context_foreign ();
   }
   __atomic_store_n (&self->pushed, self->pushed + 1, __ATOMIC_SEQ_CST);
   // Given up by the writer while we were at it: it may not have seen this one (E3).

@@ -310,6 +310,8 @@ static void inbound (probe_connection_t *self, const struct iovec *iov, int iov_
     probe_exchange_answer (self, iov, iov_count, size);
   else
     probe_capture_requests (self, iov, iov_count, size);
+  if (self->role == PROBE_ROLE_SERVER && probe_state (self) == PROBE_GIVEN_UP)
+    probe_context_foreign ();
 }
 
 /* The stream has ended, or failed, in our direction. */
@@ -335,8 +337,11 @@ void probe_connection_after_read (int fd, const probe_read_t *read, const struct
     return;
   if (result > 0)
     probe_moved (self, (size_t) result);
-  if (PROBE_LIKELY (probe_state (self) == PROBE_GIVEN_UP))
+  if (PROBE_LIKELY (probe_state (self) == PROBE_GIVEN_UP)) {
+    if (self->role == PROBE_ROLE_SERVER && result > 0)
+      probe_context_foreign ();
     return;
+  }
   if (__atomic_load_n (&self->generation, __ATOMIC_ACQUIRE) != read->generation ||
       !probe_record_ready (self, fd)) {
     errno = saved;

@@ -25,6 +25,7 @@ typedef struct {
   uint32_t round; /* of the table; another one: everything here is from before a reset */
   uint8_t count;
   uint8_t overflow; /* more than THREAD_MAX were open at once: which ones is not known any more */
+  uint8_t mixed;    /* work that nobody follows came while a subtask was open */
   uint8_t waited;   /* X3: void until the next open */
   uint8_t loop;     /* X3: void for good */
 } thread_t;
@@ -98,6 +99,8 @@ static void thread_prune (void)
     if (is_open (thread.open[i]))
       thread.open[kept++] = thread.open[i];
   thread.count = (uint8_t) kept;
+  if (!kept)
+    thread.mixed = 0;
 }
 
 static void thread_enter (probe_handle_t handle)
@@ -108,6 +111,12 @@ static void thread_enter (probe_handle_t handle)
     thread.overflow = 1;
   else
     thread.open[thread.count++] = handle;
+}
+
+void probe_context_foreign (void)
+{
+  thread_prune ();
+  thread.mixed = thread.count != 0;
 }
 
 void probe_context_event_loop (void)
@@ -181,7 +190,7 @@ static int thread_current (probe_context_t *ret_context, weft_reason_t *ret_reas
   thread_prune ();
   if (thread.loop || thread.waited)
     *ret_reason = WEFT_REASON_EVENT_LOOP;
-  else if (thread.overflow || thread.count > 1)
+  else if (thread.overflow || thread.mixed || thread.count > 1)
     *ret_reason = WEFT_REASON_SEVERAL_OPEN;
   else if (thread.count == 1 && resolve (thread.open[0], ret_context))
     return 1;

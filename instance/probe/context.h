@@ -46,6 +46,9 @@ void probe_context_close (probe_handle_t handle);
 /* 1: known, *ret_context set (its subtask is 0 where nothing is to be
  * embedded); 0: unknown, *ret_reason says why. */
 int probe_context_current (probe_context_t *ret_context, weft_reason_t *ret_reason);
+/* The calling thread has received work that nobody follows: until what is open
+ * on it has been closed, the slot cannot say which of them it works for. */
+void probe_context_foreign (void);
 /* The calling thread returned from a wait for several sockets. */
 void probe_context_event_loop (void);
 /* Forgets every open subtask (deactivation, forked child). */

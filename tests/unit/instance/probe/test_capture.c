@@ -202,6 +202,34 @@ static void test_calls_back (void **state)
   assert_memory_equal (value + 3, "0af7651916cd43dd8448eb211c80319c", 32);
 }
 
+/* A thread that has left one request to others and reads another one, on a
+ * connection that is not understood, works for nobody that we know. */
+static void test_unfollowed_request (void **state)
+{
+  probe_context_t now;
+  for (int i = 0; i < 2; i++) {
+    fake_setup (NULL);
+    fake_accept (FD);
+    app_hear (FD, GET TP "\r\n");
+    assert_int_equal (context (&now), 1);
+    if (i) {
+      fake_accept (BACK);
+      app_hear (BACK, "\x16\x03\x01 not HTTP/1");
+      assert_int_equal (fake_counter (SHM_COUNT_GIVEN_UP_OTHER), 1);
+      assert_int_equal (context (&now), 0);
+    } else {
+      fake_socket (BACK); // from before the attach
+      fake[BACK].read = 1000;
+    }
+    app_hear (BACK, GET TP "\r\n");
+    assert_int_equal (context (&now), 0);
+    app_say (FD, OK);
+    app_hear (FD, GET TP "\r\n");
+    assert_int_equal (context (&now), 1);
+    app_say (FD, OK);
+  }
+}
+
 static void test_pipelined (void **state)
 {
   probe_context_t now;
@@ -302,13 +330,21 @@ int main (void)
 {
 #define TEST(name) cmocka_unit_test_setup (name, fake_setup)
   const struct CMUnitTest tests[] = {
-      TEST (test_capture),      TEST (test_private_wins),
-      TEST (test_pieces),       TEST (test_root),
-      TEST (test_actions),      TEST (test_caps),
-      TEST (test_sample),       TEST (test_other_thread_answers),
-      TEST (test_calls_back),   TEST (test_pipelined),
-      TEST (test_ends),         TEST (test_sendfile),
-      TEST (test_framing_lost), TEST (test_interim_and_upgrade),
+      TEST (test_unfollowed_request),
+      TEST (test_capture),
+      TEST (test_private_wins),
+      TEST (test_pieces),
+      TEST (test_root),
+      TEST (test_actions),
+      TEST (test_caps),
+      TEST (test_sample),
+      TEST (test_other_thread_answers),
+      TEST (test_calls_back),
+      TEST (test_pipelined),
+      TEST (test_ends),
+      TEST (test_sendfile),
+      TEST (test_framing_lost),
+      TEST (test_interim_and_upgrade),
   };
   return cmocka_run_group_tests (tests, NULL, fake_teardown);
 }

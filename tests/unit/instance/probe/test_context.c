@@ -63,6 +63,21 @@ static void test_more_than_remembered (void **state)
   probe_context_close (handles[5]);
 }
 
+static void test_foreign_work (void **state)
+{
+  probe_context_foreign ();
+  assert_unknown (WEFT_REASON_NO_CONTEXT);
+  probe_handle_t a = probe_context_open (task, 1);
+  assert_known (task, 1);
+  probe_context_foreign (); // which of the two does the thread work for?
+  assert_unknown (WEFT_REASON_SEVERAL_OPEN);
+  probe_context_close (a);
+  assert_unknown (WEFT_REASON_NO_CONTEXT);
+  probe_handle_t b = probe_context_open (task, 2);
+  assert_known (task, 2);
+  probe_context_close (b);
+}
+
 static void test_event_loop (void **state)
 {
   probe_context_event_loop ();
@@ -187,9 +202,10 @@ int main (void)
 {
 #define TEST(name) cmocka_unit_test_setup (name, fake_setup)
   const struct CMUnitTest tests[] = {
-      TEST (test_open_and_close), TEST (test_several), TEST (test_more_than_remembered),
-      TEST (test_event_loop),     TEST (test_reset),   TEST (test_find),
-      TEST (test_other_thread),   TEST (test_full),    TEST (test_adapter),
+      TEST (test_open_and_close), TEST (test_several),      TEST (test_more_than_remembered),
+      TEST (test_event_loop),     TEST (test_foreign_work), TEST (test_reset),
+      TEST (test_find),           TEST (test_other_thread), TEST (test_full),
+      TEST (test_adapter),
   };
   return cmocka_run_group_tests (tests, NULL, fake_teardown);
 }
