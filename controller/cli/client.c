@@ -234,11 +234,10 @@ static int reach (const char *address, ctl_client_t **ret_self)
 
 static int has_store (void)
 {
-  char path[512];
-  size_t size = sizeof path - sizeof "/weft.db";
-  if (ctl_place_state_dir (path, size) < 0)
+  char dir[480], path[512];
+  if (ctl_place_state_dir (dir, sizeof dir) < 0)
     return 0;
-  strcat (path, "/weft.db");
+  snprintf (path, sizeof path, "%s/weft.db", dir);
   return access (path, F_OK) == 0;
 }
 

@@ -23,7 +23,7 @@ static int is_shown (const ctl_instance_t *instance, int all)
 
 static int print (const ctl_call_t *call, const ctl_roster_t *roster)
 {
-  const ctl_instance_t **shown = calloc (roster->count + 1, sizeof *shown);
+  const ctl_instance_t **shown = calloc (roster->count + 1, sizeof (void *));
   if (!shown)
     return WEFT_E_NOMEM;
   int all = ctl_call_has (call, "all"), json = ctl_call_has (call, "json"), rc = 0;

@@ -195,7 +195,7 @@ static int print_json (const ctl_window_t *window, const json_t *analysis)
 
 static int print_table (const profile_t *self, const ctl_window_t *window, const ctl_analysis_t *analysis)
 {
-  const ctl_instance_t **list = calloc (window->after.count + 1, sizeof *list);
+  const ctl_instance_t **list = calloc (window->after.count + 1, sizeof (void *));
   if (!list)
     return WEFT_E_NOMEM;
   uint32_t count = 0;

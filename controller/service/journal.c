@@ -247,13 +247,12 @@ static void unmap (ctl_journal_reader_t *self)
 
 static void read_checkpoint (ctl_journal_reader_t *self)
 {
-  char text[40];
-  unsigned segment = 0;
-  unsigned long long offset = 0;
+  char text[40], *end;
   read_file (self->dir_fd, "checkpoint", text, sizeof text);
-  if (sscanf (text, "%u %llu", &segment, &offset) == 2 && segment > 0) {
-    self->segment = segment - 1;
-    self->start = offset;
+  unsigned long segment = strtoul (text, &end, 10);
+  if (segment > 0 && segment <= UINT32_MAX && *end == ' ') {
+    self->segment = (uint32_t) segment - 1;
+    self->start = strtoull (end, NULL, 10);
   }
 }
 

@@ -88,7 +88,7 @@ static int analyse_one (ctl_execution_t **execution_p, void *arg)
 
 int ctl_lookup_tasks (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
 {
-  scope_t scope;
+  scope_t scope = {0};
   int rc = read_scope (request, &scope, reply);
   if (rc < 0)
     return rc;
@@ -131,7 +131,7 @@ static int collect_one (ctl_execution_t **execution_p, void *arg)
 
 int ctl_lookup_each (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
 {
-  scope_t scope;
+  scope_t scope = {0};
   int rc = read_scope (request, &scope, reply);
   if (rc < 0)
     return rc;

@@ -117,7 +117,7 @@ static void test_what_is_refused (void **state)
 {
   const char *bad[] = {
       "",
-      "--on servce=x",
+      "--on srv=x",
       "--on * --sample 0/1",
       "--on * --sample 2/1",
       "--on * --sample 1/",

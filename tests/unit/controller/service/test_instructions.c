@@ -176,7 +176,7 @@ static void test_what_is_refused (void **state)
     else if (n == 2)
       one->selector_count = 0;
     else if (n == 3)
-      strcpy (one->selectors[0], "servce=x");
+      strcpy (one->selectors[0], "srv=x");
     else if (n == 4)
       one->sample_den = 0;
     else if (n == 5)
