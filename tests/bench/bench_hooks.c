@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the hooks cost inside a VM: idle, active on bytes that start no request,
+ * and a whole request with its response, each beside the bare call. The kernel
+ * below is a fake that only counts, so the differences are ours alone. */
+#include <pthread.h>
+#include <time.h>
+
+#include "../../instance/probe/connection.h"
+#include "../../instance/probe/context.h"
+#include "../../instance/probe/proof.h"
+#include "../../instance/probe/socket_calls.h"
+#include "../../instance/probe/state.h"
+#include "../../instance/shm/writer.h"
+#include "bench.h"
+
+#define CALLS       2000000u
+#define EXCHANGES   200000u
+#define DRAIN_EVERY 64u
+#define IDLE_FD     10
+#define BODY_FD     11
+#define OTHER_FD    12
+#define FILE_FD     13
+#define CLIENT_FD   14
+#define SERVER_FD   15
+#define BODY_BYTES  8192u
+#define FD_LIMIT    32
+
+static const char request[] = "POST /orders/checkout?cart=8812 HTTP/1.1\r\nHost: orders.internal:8080\r\n"
+                              "User-Agent: python-requests/2.28.1\r\nAccept-Encoding: gzip, deflate\r\n"
+                              "Accept: */*\r\nConnection: keep-alive\r\nContent-Type: application/json\r\n"
+                              "Content-Length: 25\r\n\r\n{\"cart\":8812,\"items\":[1]}";
+static const char marked[] = "POST /orders/checkout?cart=8812 HTTP/1.1\r\nHost: orders.internal:8080\r\n"
+                             "User-Agent: python-requests/2.28.1\r\nAccept-Encoding: gzip, deflate\r\n"
+                             "Accept: */*\r\nConnection: keep-alive\r\nContent-Type: application/json\r\n"
+                             "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n"
+                             "Content-Length: 25\r\n\r\n{\"cart\":8812,\"items\":[1]}";
+static const char response[] =
+    "HTTP/1.1 200 OK\r\nDate: Sun, 29 Nov 2026 12:00:00 GMT\r\n"
+    "Content-Type: application/json\r\nContent-Length: 16\r\n\r\n{\"total\":\"12.5\"}";
+static const char long_answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 900000000000000\r\n\r\n";
+static char body[BODY_BYTES];
+
+/* ---- the fake kernel ------------------------------------------------------ */
+static uint64_t written[FD_LIMIT], read_bytes[FD_LIMIT];
+
+static ssize_t fake_send (int fd, const void *data, size_t size, int flags)
+{
+  written[fd] += size;
+  return (ssize_t) size;
+}
+
+static ssize_t fake_sendmsg (int fd, const struct msghdr *message, int flags)
+{
+  size_t size = 0;
+  for (size_t i = 0; i < message->msg_iovlen; i++)
+    size += message->msg_iov[i].iov_len;
+  written[fd] += size;
+  return (ssize_t) size;
+}
+
+static ssize_t fake_recv (int fd, void *data, size_t size, int flags)
+{
+  read_bytes[fd] += size;
+  return (ssize_t) size;
+}
+
+static int fake_accept4 (int fd, struct sockaddr *address, socklen_t *size, int flags)
+{
+  return fd;
+}
+static int fake_connect (int fd, const struct sockaddr *address, socklen_t size)
+{
+  return 0;
+}
+
+static probe_socket_t fake_describe (int fd, weft_address_t *ret_local, weft_address_t *ret_peer)
+{
+  static const weft_address_t loopback = {
+      .ip = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1}, .port = 8080, .family = 4};
+  *ret_local = *ret_peer = loopback;
+  return fd == FILE_FD ? PROBE_SOCKET_NONE : PROBE_SOCKET_STREAM;
+}
+
+static int fake_counts (int fd, probe_counts_t *ret_counts)
+{
+  /* Who connected has a SYN counted, too. */
+  *ret_counts =
+      (probe_counts_t){.written = written[fd] + (fd == CLIENT_FD || fd == OTHER_FD), .read = read_bytes[fd]};
+  return 0;
+}
+
+static int fake_nonblocking (int fd)
+{
+  return 0;
+}
+
+/* ---- subjects and yardsticks ---------------------------------------------- */
+#define SUBJECT(name, call)                                                                                  \
+  static void name (uint64_t n)                                                                              \
+  {                                                                                                          \
+    for (uint64_t i = 0; i < n; i++)                                                                         \
+      BENCH_KEEP (call);                                                                                     \
+  }
+
+SUBJECT (idle_hook, probe_hook_recv (IDLE_FD, body, BODY_BYTES, 0))
+SUBJECT (bare_recv, probe_real.recv (IDLE_FD, body, BODY_BYTES, 0))
+SUBJECT (body_hook, probe_hook_send (BODY_FD, body, BODY_BYTES, 0))
+SUBJECT (bare_send, probe_real.send (BODY_FD, body, BODY_BYTES, 0))
+SUBJECT (other_hook, probe_hook_send (OTHER_FD, body, BODY_BYTES, 0))
+SUBJECT (file_hook, probe_hook_send (FILE_FD, body, BODY_BYTES, 0))
+
+static uint64_t events;
+
+static void empty_rings (void)
+{
+  for (unsigned r = 0; r < SHM_RINGS; r++) {
+    shm_ring_t *ring = shm_ring (probe_shm, r);
+    __atomic_store_n (&ring->tail, ring->head, __ATOMIC_RELEASE);
+  }
+}
+
+static void client_hooks (uint64_t n)
+{
+  for (uint64_t i = 0; i < n; i++) {
+    probe_hook_send (CLIENT_FD, request, sizeof request - 1, 0);
+    probe_hook_recv (CLIENT_FD, (void *) (uintptr_t) response, sizeof response - 1, 0);
+    if (++events % DRAIN_EVERY == 0)
+      empty_rings ();
+  }
+}
+
+static void client_bare (uint64_t n)
+{
+  for (uint64_t i = 0; i < n; i++) {
+    probe_real.send (IDLE_FD, request, sizeof request - 1, 0);
+    probe_real.recv (IDLE_FD, (void *) (uintptr_t) response, sizeof response - 1, 0);
+  }
+}
+
+static void server_hooks (uint64_t n)
+{
+  for (uint64_t i = 0; i < n; i++) {
+    probe_hook_recv (SERVER_FD, (void *) (uintptr_t) marked, sizeof marked - 1, 0);
+    probe_hook_send (SERVER_FD, response, sizeof response - 1, 0);
+    if (++events % DRAIN_EVERY == 0)
+      empty_rings ();
+  }
+}
+
+static void thread_clock (uint64_t n)
+{
+  struct timespec t;
+  for (uint64_t i = 0; i < n; i++) {
+    clock_gettime (CLOCK_THREAD_CPUTIME_ID, &t);
+    BENCH_KEEP (t.tv_nsec);
+  }
+}
+
+/* ---- set up ---------------------------------------------------------------- */
+static uint64_t counter (shm_counter_t which)
+{
+  return shm_status (probe_shm)->counter[which];
+}
+
+static void begin (void)
+{
+  static probe_config_t config = {.serial = 1,
+                                  .actions = WEFT_ACTION_ROOT | WEFT_ACTION_EMBED | WEFT_ACTION_CAPTURE};
+  int fd;
+  if (shm_create (NULL, "bench", "0", 0, &probe_shm, &fd)) {
+    puts ("hooks: no shared memory: FAIL");
+    exit (1);
+  }
+  probe_real.send = fake_send;
+  probe_real.sendmsg = fake_sendmsg;
+  probe_real.recv = fake_recv;
+  probe_real.accept4 = fake_accept4;
+  probe_real.connect = fake_connect;
+  probe_kernel = (probe_kernel_t){fake_describe, fake_counts, fake_nonblocking};
+  probe_config = &config;
+}
+
+/* A server in the middle of a long answer; a connection that is not HTTP. */
+static void connections (void)
+{
+  probe_hook_accept4 (BODY_FD, NULL, NULL, 0);
+  probe_hook_recv (BODY_FD, (void *) (uintptr_t) marked, sizeof marked - 1, 0);
+  probe_hook_send (BODY_FD, long_answer, sizeof long_answer - 1, 0);
+  probe_hook_connect (OTHER_FD, NULL, 0);
+  memset (body, 0x16, sizeof body);
+  probe_hook_send (OTHER_FD, body, sizeof body, 0);
+  probe_hook_connect (CLIENT_FD, NULL, 0);
+  probe_hook_accept4 (SERVER_FD, NULL, NULL, 0);
+}
+
+static void pair_row (const char *what, bench_fn *subject, bench_fn *yardstick, uint64_t n, double must)
+{
+  bench_pair_t aa = bench_pair (yardstick, yardstick, n);
+  bench_pair_t pair = bench_pair (subject, yardstick, n);
+  char beside[96];
+  snprintf (beside, sizeof beside, "%.1f ns, bare %.1f ns, A/A %+.2f ns", pair.subject, pair.yardstick,
+            aa.difference);
+  bench_row (what, pair.difference, "ns", 1, must, beside);
+}
+
+int main (void)
+{
+  begin ();
+  __atomic_store_n (&probe_actions, 0, __ATOMIC_RELAXED);
+  pair_row ("idle hook over the bare call", idle_hook, bare_recv, CALLS, 3);
+  __atomic_store_n (&probe_actions, probe_config->actions, __ATOMIC_RELAXED);
+  connections ();
+  pair_row ("active hook, body of a tracked connection", body_hook, bare_send, CALLS, 12);
+  pair_row ("active hook, connection given up", other_hook, bare_send, CALLS, 12);
+  pair_row ("active hook, no socket", file_hook, bare_send, CALLS, 12);
+
+  uint8_t task[WEFT_TASK_ID_SIZE] = {1};
+  probe_handle_t handle = probe_context_open (task, 7);
+  uint64_t before = events, embedded = counter (SHM_COUNT_EMBEDDED);
+  pair_row ("client: request and response in the VM", client_hooks, client_bare, EXCHANGES, 500);
+  bench_equal ("requests marked", counter (SHM_COUNT_EMBEDDED) - embedded, events - before);
+  probe_context_close (handle);
+
+  before = events;
+  uint64_t captured = counter (SHM_COUNT_CAPTURED);
+  bench_pair_t server = bench_pair (server_hooks, client_bare, EXCHANGES);
+  bench_pair_t clock = bench_pair (thread_clock, thread_clock, EXCHANGES);
+  char beside[128];
+  snprintf (beside, sizeof beside,
+            "%.1f ns with two readings of the thread's CPU clock (system calls, %.1f ns each)",
+            server.difference, clock.subject);
+  bench_row ("server: request and response in the VM", server.difference - 2 * clock.subject, "ns", 1, 500,
+             beside);
+  bench_equal ("requests captured", counter (SHM_COUNT_CAPTURED) - captured, events - before);
+  bench_equal ("events lost",
+               shm_status (probe_shm)->lost[WEFT_LOSS_RING_FULL] +
+                   shm_status (probe_shm)->lost[WEFT_LOSS_RING_BUSY],
+               0);
+  bench_equal ("connections given up (one on purpose)",
+               counter (SHM_COUNT_GIVEN_UP_OTHER) + counter (SHM_COUNT_GIVEN_UP_PROOF) +
+                   counter (SHM_COUNT_GIVEN_UP_FRAMING),
+               1);
+  return bench_failed;
+}
