@@ -115,22 +115,23 @@ static void test_the_rest (void **state)
 
 static void test_what_is_refused (void **state)
 {
-  const char *bad[] = {
-      "",
-      "--on srv=x",
-      "--on * --sample 0/1",
-      "--on * --sample 2/1",
-      "--on * --sample 1/",
-      "--on * --sample 1",
-      "--on * --sample -1/3",
-      "--on * --sample 1/3x",
-      "--on * --max 0",
-      "--on * --lease 1s",
-      "--on * --lease 2h",
-      "--on * --carrier b3",
-      "--on * --embed-to 10.0.0.0/8",
-      "--on pid=1 --on pid=2 --on pid=3 --on pid=4 --on pid=5 --root pid=1 --root pid=2 --root "
-      "pid=3 --root pid=4"};
+  /* 5 times 4 are more than 16. */
+  const char *many_places = "--on pid=1 --on pid=2 --on pid=3 --on pid=4 --on pid=5 "
+                            "--root pid=1 --root pid=2 --root pid=3 --root pid=4";
+  const char *bad[] = {"",
+                       "--on srv=x",
+                       "--on * --sample 0/1",
+                       "--on * --sample 2/1",
+                       "--on * --sample 1/",
+                       "--on * --sample 1",
+                       "--on * --sample -1/3",
+                       "--on * --sample 1/3x",
+                       "--on * --max 0",
+                       "--on * --lease 1s",
+                       "--on * --lease 2h",
+                       "--on * --carrier b3",
+                       "--on * --embed-to 10.0.0.0/8",
+                       many_places};
   ctl_orders_t *self = NULL;
   for (size_t n = 0; n < sizeof bad / sizeof *bad; n++)
     assert_int_equal (read_orders ("instruct", bad[n], 0, &self), WEFT_E_USAGE);

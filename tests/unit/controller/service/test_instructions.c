@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,7 @@ static weft_instruction_t *wanted (uint32_t actions, const char *selector)
   self->sample_num = self->sample_den = 1;
   self->lease_ms = WEFT_LEASE_MS;
   self->selector_count = 1;
-  strcpy (self->selectors[0], selector);
+  snprintf (self->selectors[0], WEFT_SELECTOR_MAX, "%s", selector);
   return self;
 }
 
@@ -176,7 +177,7 @@ static void test_what_is_refused (void **state)
     else if (n == 2)
       one->selector_count = 0;
     else if (n == 3)
-      strcpy (one->selectors[0], "srv=x");
+      snprintf (one->selectors[0], WEFT_SELECTOR_MAX, "%s", "srv=x");
     else if (n == 4)
       one->sample_den = 0;
     else if (n == 5)

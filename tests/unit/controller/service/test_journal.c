@@ -24,7 +24,7 @@ static char dir[64];
 
 static int setup (void **state)
 {
-  strcpy (dir, "/tmp/weft-journal-XXXXXX");
+  snprintf (dir, sizeof dir, "/tmp/weft-journal-XXXXXX");
   return mkdtemp (dir) ? 0 : -1;
 }
 
@@ -131,7 +131,7 @@ static void test_order_and_sizes (void **state)
   assert_int_equal (ctl_journal_append (self, "", 0), WEFT_E_RANGE);
   assert_int_equal (ctl_journal_records (self), 21);
   ctl_journal_close (&self);
-  int got[64];
+  int got[64] = {0};
   ctl_journal_position_t damage;
   read_all (0, got, &damage);
   for (int n = 0; n < 21; n++)
@@ -153,7 +153,7 @@ static void test_torn_tail (void **state)
     self = journal_open (0);
     append (self, 3, 20);
     ctl_journal_close (&self);
-    int got[16];
+    int got[16] = {0};
     ctl_journal_position_t damage = {0};
     read_all (0, got, &damage);
     int at = 0;
@@ -183,7 +183,7 @@ static void test_flipped_bit (void **state)
     if (at >= 52 && at < 56)
       continue; /* reserved */
     patch ("00000001.weftj", at, 0x10);
-    int got[16];
+    int got[16] = {0};
     ctl_journal_position_t damage = {0};
     read_all (0, got, &damage);
     assert_int_equal (got[0], 1);
@@ -204,7 +204,7 @@ static void test_rotation (void **state)
   assert_int_equal (size_of ("00000002.weftj"), -1);
   assert_int_equal (size_of ("00000003.weftj"), 80);
   assert_int_equal (size_of ("00000006.weftj"), 40);
-  int got[64];
+  int got[64] = {0};
   ctl_journal_position_t damage;
   read_all (0, got, &damage);
   for (int n = 0; n < 7; n++)
@@ -219,7 +219,7 @@ static void test_rotation (void **state)
 
 static void test_checkpoint (void **state)
 {
-  int got[64];
+  int got[64] = {0};
   ctl_journal_position_t damage;
   ctl_journal_t *self = journal_open (100);
   for (uint32_t n = 1; n <= 3; n++)
@@ -254,7 +254,7 @@ static void test_numbers_are_remembered (void **state)
 /* A checkpoint of a segment that is gone: the next one is read from its beginning. */
 static void test_checkpoint_of_a_lost_segment (void **state)
 {
-  int got[64];
+  int got[64] = {0};
   ctl_journal_position_t damage;
   ctl_journal_t *self = journal_open (50);
   append (self, 1, 24);
@@ -284,7 +284,7 @@ static void test_no_room (void **state)
   setrlimit (RLIMIT_FSIZE, &old);
   assert_int_equal (append (self, 3, 24), 0);
   ctl_journal_close (&self);
-  int got[16];
+  int got[16] = {0};
   ctl_journal_position_t damage;
   read_all (0, got, &damage);
   assert_int_equal (got[0], 1);
