@@ -66,6 +66,8 @@ static uint32_t done_count;
 static uint64_t done_subs;
 static probe_got_counts_t counts;
 
+static int closed; /* since the last restore, until the next begin */
+
 static uint32_t lock_word;
 
 /* ---- lock ---------------------------------------------------------------- */
@@ -411,7 +413,7 @@ int probe_got_patch (const probe_call_t *calls, uint32_t count, int last)
   int status = lock ();
   if (status == 0) {
     counts.deferred = 0;
-    status = read_ranges ();
+    status = closed ? WEFT_E_STATE : read_ranges ();
     if (status == 0)
       dl_iterate_phdr (patch_object, &scan);
     unlock ();
@@ -458,6 +460,7 @@ int probe_got_restore (void)
   int kept = errno;
   int status = lock ();
   if (status == 0) {
+    closed = 1;
     status = read_ranges ();
     if (status == 0) {
       for (uint32_t i = 0; i < saved_count; i++)
@@ -479,6 +482,7 @@ void probe_got_begin (void)
     held += saved[i].slot != NULL;
   memset (&counts, 0, sizeof counts);
   counts.written = held;
+  closed = 0;
 }
 
 void probe_got_counts (probe_got_counts_t *ret_counts)

@@ -34,14 +34,16 @@ typedef struct {
   uint64_t adds;     /* the loader's count of objects ever loaded */
 } probe_got_counts_t;
 
-/* A new life: counts from zero. */
+/* A new life: counts from zero, patch may write. */
 void probe_got_begin (void);
 /* Writes every slot of a name in `calls` (borrowed during the call). Objects
  * done before are skipped. last: take also what looks half relocated: some
  * objects never get read-only slots. 0, WEFT_E_IO (no /proc: nothing written),
- * WEFT_E_BUSY (the lock was not to be had in time). */
+ * WEFT_E_BUSY (the lock was not to be had in time), WEFT_E_STATE (restored
+ * meanwhile: a dlopen that lasted over the end of a life writes nothing). */
 int probe_got_patch (const probe_call_t *calls, uint32_t count, int last);
-/* Gives every slot back. 0, or as probe_got_patch. */
+/* Gives every slot back; nothing is written after it until the next begin. 0, or
+ * as probe_got_patch. */
 int probe_got_restore (void);
 void probe_got_counts (probe_got_counts_t *ret_counts);
 /* Around fork: no scan is in the middle when the process is copied. */

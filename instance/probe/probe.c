@@ -132,10 +132,17 @@ static void publish_got (void)
   __atomic_store_n (&status->objects, counts.objects, __ATOMIC_RELAXED);
 }
 
+/* 1: slots are ours, or are just being made so. */
+static int hooking (void)
+{
+  uint32_t now = __atomic_load_n (&life, __ATOMIC_ACQUIRE);
+  return now == LIFE_RUNNING || now == LIFE_STARTING;
+}
+
 /* On the thread that called dlopen. */
 static void opened (void)
 {
-  if (__atomic_load_n (&life, __ATOMIC_ACQUIRE) != LIFE_RUNNING)
+  if (!hooking ())
     return;
   probe_got_counts_t counts;
   int status = probe_got_patch (calls, call_count, 0);
@@ -153,7 +160,7 @@ static void opened (void)
 
 static void opens (void)
 {
-  if (__atomic_load_n (&life, __ATOMIC_ACQUIRE) != LIFE_RUNNING)
+  if (!hooking ())
     return;
   __atomic_store_n (&look_wanted, 1, __ATOMIC_RELEASE);
   __atomic_store_n (&runtime_wanted, 1, __ATOMIC_RELEASE);
@@ -494,7 +501,8 @@ static int begin (void)
   if (status == 0) {
     probe_got_counts_t counts;
     probe_got_counts (&counts);
-    look_wanted = counts.deferred != 0;
+    if (counts.deferred)
+      __atomic_store_n (&look_wanted, 1, __ATOMIC_RELEASE);
     publish_got ();
     __atomic_store_n (&shm_status (probe_shm)->state, SHM_STATE_IDLE, __ATOMIC_SEQ_CST);
     status = start_thread ();

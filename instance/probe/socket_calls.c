@@ -41,7 +41,7 @@ static void leave (void)
 }
 
 /* ---- reading ------------------------------------------------------------ */
-static inline int before_read (int fd, probe_read_t *ret_read)
+static inline __attribute__ ((always_inline)) int before_read (int fd, probe_read_t *ret_read)
 {
   if (PROBE_UNLIKELY (inside))
     return 0;
@@ -174,8 +174,8 @@ typedef struct {
 /* 0: the plain call and nothing more. MSG_OOB leaves the order of the stream;
  * MSG_ZEROCOPY reads its vector after the call has returned, and ours is on the
  * stack; MSG_FASTOPEN opens a connection that we have not seen yet. */
-static inline int before_write (int fd, const struct iovec *iov, int count, int flags,
-                                probe_write_t *ret_write)
+static inline __attribute__ ((always_inline)) int before_write (int fd, const struct iovec *iov, int count,
+                                                                int flags, probe_write_t *ret_write)
 {
   if (PROBE_UNLIKELY (inside || !iov || count <= 0))
     return 0;

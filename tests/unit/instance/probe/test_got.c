@@ -272,11 +272,26 @@ static void test_errno_and_dlerror_stay (void **state)
   dlclose (library);
 }
 
+/* A dlopen hook that was on its way when the life ended. */
+static void test_nothing_is_written_after_restore (void **state)
+{
+  void *library = load ("now.so");
+  assert_int_equal (probe_got_patch (calls, 2, 0), 0);
+  assert_int_equal (probe_got_restore (), 0);
+  assert_int_equal (probe_got_patch (calls, 2, 0), WEFT_E_STATE);
+  assert_int_equal (call_read (library, -1), -1);
+  probe_got_begin ();
+  assert_int_equal (probe_got_patch (calls, 2, 0), 0);
+  assert_int_equal (call_read (library, 5), 1005);
+  dlclose (library);
+}
+
 /* A fork in the middle of scans: the child finds the lock free. */
 static uint32_t scanning;
 static void *scan_on (void *arg)
 {
   while (__atomic_load_n (&scanning, __ATOMIC_RELAXED)) {
+    probe_got_begin ();
     probe_got_patch (calls, 2, 0);
     probe_got_restore ();
   }
@@ -294,6 +309,7 @@ static void test_fork_between_scans (void **state)
     probe_got_after_fork (child == 0);
     if (child == 0) {
       alarm (5);
+      probe_got_begin ();
       _exit (probe_got_patch (calls, 2, 0) == 0 && probe_got_restore () == 0 ? 0 : 1);
     }
     int status = -1;
@@ -339,6 +355,7 @@ int main (void)
       TEST (test_object_with_a_read_of_its_own),
       TEST (test_libjvm_gets_only_what_goes_everywhere),
       TEST (test_errno_and_dlerror_stay),
+      TEST (test_nothing_is_written_after_restore),
       TEST (test_fork_between_scans),
   };
   return cmocka_run_group_tests (tests, group_begin, group_end);
