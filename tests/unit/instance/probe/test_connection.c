@@ -165,6 +165,19 @@ static void test_old_with_waiting_answer (void **state)
   assert_int_equal (fake_counter (SHM_COUNT_UNPROVEN), 0);
 }
 
+static void test_old_with_more_to_come (void **state)
+{
+  char buffer[sizeof OK];
+  fake_old (FD);
+  app_say (FD, GET);
+  peer_bytes (FD, OK "x", strlen (OK) + 1);
+  app_read (FD, buffer, strlen (OK)); // the answer fits, but something waits behind it
+  fake[FD].sent_size = 0;
+  app_say (FD, GET);
+  assert_false (carries (FD));
+  assert_int_equal (fake_counter (SHM_COUNT_EMBEDDED), 0);
+}
+
 static void test_old_unix_socket (void **state)
 {
   fake_old (FD);
@@ -390,6 +403,20 @@ static void test_late_writer (void **state)
   assert_int_equal (fake_counter (SHM_COUNT_EMBEDDED), 3);
 }
 
+/* The first write comes back short after another one has begun: nobody can say
+ * in which order the bytes stand. */
+static void test_short_and_overtaken (void **state)
+{
+  probe_write_t a;
+  char text[] = "POST / HTTP/1.1\r\nContent-Length: 50\r\n\r\nbody";
+  struct iovec iov = {text, strlen (text)};
+  fake_connect (FD);
+  assert_int_equal (probe_connection_before_write (FD, &iov, 1, 0, &a), 1);
+  app_say (FD, "more");
+  assert_int_equal (probe_connection_after_write (FD, &a, 10), 10);
+  assert_int_equal (fake_counter (SHM_COUNT_GIVEN_UP_BUSY), 1);
+}
+
 static void test_two_servers_write (void **state)
 {
   probe_write_t a, b;
@@ -479,6 +506,7 @@ int main (void)
       TEST (test_old_answers_do_not_fit),
       TEST (test_old_and_unseen_bytes),
       TEST (test_old_with_waiting_answer),
+      TEST (test_old_with_more_to_come),
       TEST (test_old_unix_socket),
       TEST (test_reuse),
       TEST (test_late_calls),
@@ -491,6 +519,7 @@ int main (void)
       TEST (test_bytes_counted),
       TEST (test_overlapping_reads),
       TEST (test_late_writer),
+      TEST (test_short_and_overtaken),
       TEST (test_two_servers_write),
       TEST (test_storm),
   };
