@@ -315,8 +315,8 @@ def losses(stage, app):
 
 
 def test_corrupt_ring(stage, controller, rng):
-    """Garbage all over one VM's rings: the VM answers, its sidecar counts the damage and goes
-    on with what comes after it, the other instance is not touched by it."""
+    """Garbage all over one VM's rings: the VM answers, its sidecar goes on and counts the
+    damage, the other instance is not touched by it."""
     spoilt = stage.app("http", "orders", run=True)
     other = stage.app("http", "pricing", run=True)
     stage.wait_instances(2)
@@ -336,12 +336,27 @@ def test_corrupt_ring(stage, controller, rng):
     instances = {i["pid"]: i for i in stage.json("ls")}
     assert sorted(instances) == sorted([spoilt.pid, other.pid])
     processes.wait_until(lambda: losses(stage, spoilt)["undecodable"] > 0, 3, "counted damage")
-    before = len(stage.json("tasks", "--each"))
-    for _ in range(50):
-        send(spoilt, NODE)
-    executions(stage, lambda all_: len(all_) >= before + 50)
     stage.weft("detach", spoilt.pid, check=False)
     send(spoilt, NODE)
+
+
+def test_a_spoilt_ring_is_used_again(stage, controller, rng):
+    """What comes after the damage arrives; it costs what was in the rings, and one report in
+    each ring at most."""
+    app = stage.app("http", "orders", run=True)
+    stage.wait_instances(1)
+    instruct(stage, "--root", "*", "--capture", "*")
+    processes.wait_until(lambda: state(app.pid)[0] == ACTIVE, 3, "active probe")
+    spoil_rings(app.pid, rng)
+
+    def a_whole_round():
+        before = len(stage.json("tasks", "--each"))
+        for _ in range(50):
+            send(app, NODE)
+        settle()
+        return len(stage.json("tasks", "--each")) == before + 50
+
+    processes.wait_until(a_whole_round, 20, "50 requests of which all are reported")
 
 
 def test_ring_whose_writer_stopped_for_good(stage, controller):

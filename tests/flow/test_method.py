@@ -44,8 +44,8 @@ def follow(running, number):
     assert not first[0]["flags"] & ORPHAN_FLAG
     second = copy("orders", CAPTURE)
     assert [f"{r['request']:016x}" for r in second] == [request], "clauses 5, 6: the second copy is of the same request"
-    top = [r for r in running.reports("front", CAPTURE, task) if r["flags"] & ROOT_FLAG]
-    assert [r["subtask"] for r in top] == [first[0]["subtask"]], "the first VM's own subtask sent it"
+    top, = copy("front", CAPTURE)
+    assert top["flags"] & ROOT_FLAG and top["subtask"] == first[0]["subtask"], "the first VM's own subtask sent it"
 
     found = executions(running.stage, lambda all_: any(e["task"] == task and e["hops"]["proven"] == 2 for e in all_))
     execution, = [e for e in found if e["task"] == task]
