@@ -19,7 +19,7 @@
 /* ---- instructions ------------------------------------------------------ */
 #define WEFT_INSTRUCTIONS_MAX 16  /* live at once in one controller: each costs a scan per root decision */
 #define WEFT_SELECTOR_MAX     512 /* bytes of one selector text */
-#define WEFT_SELECTORS_MAX    16  /* alternatives ("or") in one selector list */
+#define WEFT_SELECTORS_MAX    64 /* alternatives ("or") in one selector list: the VMs that one profile names */
 #define WEFT_HEARTBEAT_MS     1000
 #define WEFT_LEASE_MS         5000 /* default; five heartbeats may be lost */
 #define WEFT_LEASE_MIN_MS     2000

@@ -27,7 +27,7 @@ typedef struct {
   ctl_client_t *client;
   ctl_style_t style;
   uint64_t for_ms;
-  int64_t pid[CTL_SIDECAR_WORDS_MAX];
+  int64_t pid[WEFT_SELECTORS_MAX];
   uint32_t pid_count;
   uint32_t wanted;                                /* of these, how many are joined by now */
   char on[WEFT_SELECTORS_MAX][WEFT_SELECTOR_MAX]; /* the instances of these pids */
@@ -37,6 +37,21 @@ typedef struct {
 } profile_t;
 
 /* ---- who ---------------------------------------------------------------- */
+
+/* What the instruction names is these VMs and no others, so it must hold them all. */
+static int add_pid (profile_t *self, int64_t pid)
+{
+  for (uint32_t n = 0; n < self->pid_count; n++)
+    if (self->pid[n] == pid)
+      return 0;
+  if (self->pid_count == WEFT_SELECTORS_MAX) {
+    weft_log_error ("profile: more than %d VMs; name fewer, or start `weft attach --all` and use --on",
+                    WEFT_SELECTORS_MAX);
+    return WEFT_E_USAGE;
+  }
+  self->pid[self->pid_count++] = pid;
+  return 0;
+}
 
 /* 0: go on; 1: the list was printed. */
 static int choose (profile_t *self)
@@ -49,9 +64,8 @@ static int choose (profile_t *self)
     return WEFT_E_USAGE;
   }
   for (int n = 0; n < call->operand_count; n++) {
-    if (self->pid_count == CTL_SIDECAR_WORDS_MAX)
-      return WEFT_E_USAGE;
-    if (ctl_call_pid (call->operands[n], &self->pid[self->pid_count++]) < 0)
+    int64_t pid;
+    if (ctl_call_pid (call->operands[n], &pid) < 0 || add_pid (self, pid) < 0)
       return WEFT_E_USAGE;
   }
   if (on || self->pid_count)
@@ -62,9 +76,9 @@ static int choose (profile_t *self)
     ctl_candidates_print (stdout, &self->style, list);
     rc = 1;
   }
-  for (size_t n = 0; rc == 0 && n < json_array_size (list) && self->pid_count < CTL_SIDECAR_WORDS_MAX; n++)
+  for (size_t n = 0; rc == 0 && n < json_array_size (list); n++)
     if (ctl_candidate_joinable (json_array_get (list, n)))
-      self->pid[self->pid_count++] = ctl_candidate_pid (json_array_get (list, n));
+      rc = add_pid (self, ctl_candidate_pid (json_array_get (list, n)));
   json_decref (list);
   return rc;
 }
@@ -114,15 +128,9 @@ static uint32_t find_instances (profile_t *self, const ctl_roster_t *roster)
     if (!instance)
       continue;
     found++;
-    if (found > WEFT_SELECTORS_MAX)
-      continue;
     char uuid[37];
     weft_uuid_put (uuid, instance->uuid);
     snprintf (self->on[self->on_count++], WEFT_SELECTOR_MAX, "instance=%s", uuid);
-  }
-  if (found > WEFT_SELECTORS_MAX) { /* more than a list of selectors holds */
-    snprintf (self->on[0], WEFT_SELECTOR_MAX, "*");
-    self->on_count = 1;
   }
   return found;
 }
