@@ -6,7 +6,9 @@
 VERSION := 0.1.0
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib/weft
-CC ?= gcc
+ifeq ($(origin CC),default)
+CC := gcc
+endif
 PKGS := libzmq libczmq msgpack uuid sqlite3 jansson
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
