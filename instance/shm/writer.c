@@ -139,10 +139,11 @@ static int put (shm_ring_t *ring, uint8_t *data, uint32_t tid, const weft_report
 {
   uint32_t name_size = report->name_size > WEFT_NAME_MAX ? WEFT_NAME_MAX : report->name_size;
   uint32_t size = (SHM_EVENT_NAME_AT + name_size + 7u) & ~7u;
-  uint64_t head = __atomic_load_n (&ring->head, __ATOMIC_RELAXED);
-  uint64_t tail = __atomic_load_n (&ring->tail, __ATOMIC_ACQUIRE);
+  /* Damage may have left them unaligned; rounded down, the ring is of use again (W3). */
+  uint64_t head = __atomic_load_n (&ring->head, __ATOMIC_RELAXED) & ~7ull;
+  uint64_t tail = __atomic_load_n (&ring->tail, __ATOMIC_ACQUIRE) & ~7ull;
   uint64_t used = head - tail;
-  uint32_t at = (uint32_t) head & (SHM_RING_SIZE - 8u); /* masks to a multiple of 8 as well (W3) */
+  uint32_t at = (uint32_t) head & (SHM_RING_SIZE - 1);
   uint32_t room = SHM_RING_SIZE - at;
   uint32_t padding = room < size ? room : 0;
   if (used > SHM_RING_SIZE || SHM_RING_SIZE - used < padding + size)
