@@ -66,7 +66,7 @@ def test_cpython_sends_the_same_bytes(stage, controller):
 def test_jvm_sends_the_same_bytes(stage, controller, jdk, version):
     home = jdk(version)
     target = stage.directory / "sender"
-    subprocess.run([home / "bin" / "javac", "-d", target, PROGRAMS / "Sender.java"], check=True)
+    subprocess.run([processes.javac(home), "-d", target, PROGRAMS / "Sender.java"], check=True)
     with RecordingPeer() as peer:
         command = [home / "bin" / "java", "-cp", target, "Sender", peer.port]
         cases, plain = converse(stage, command, peer)

