@@ -343,6 +343,7 @@ FAKE const char *cut_line (int fd, const char *field, size_t *ret_at)
     *ret_at = (size_t) (at - fake[fd].sent);
     return value;
   }
+  *ret_at = 0;
   return "";
 }
 FAKE void assert_sent (int fd, const char *text, size_t size)

@@ -116,8 +116,8 @@ static void test_times_that_cannot_be (void **state)
   (void) state;
   ctl_execution_t *self = execution_new (4);
   add (self, 1, 0, CTL_HOP_ROOT, 0, 0, 100, 0);
-  ctl_subtask_t *odd = add (self, 2, 1, CTL_HOP_PROVEN, 50, 60, 20, 10);
-  odd = add (self, 3, 1, CTL_HOP_PROVEN, 10, 0, 0, 0);
+  add (self, 2, 1, CTL_HOP_PROVEN, 50, 60, 20, 10);
+  ctl_subtask_t *odd = add (self, 3, 1, CTL_HOP_PROVEN, 10, 0, 0, 0);
   odd->start_ns = odd->sent_ns = UINT64_MAX;
   odd->end_ns = odd->answered_ns = UINT64_MAX - 5;
   assert_int_equal (ctl_execution_settle (self), 0);

@@ -72,8 +72,8 @@ static void test_pieces (void **state)
 {
   fake_accept (FD);
   for (int i = 0; i < 50; i++) {
-    app_hear_by (FD, GET TP "Content-Length: 20\r\n\r\nGET / HTTP/1.1\r\n\r\nab", (size_t) (1 + i));
-    fake[FD].accept = (size_t) (i % 7);
+    app_hear_by (FD, GET TP "Content-Length: 20\r\n\r\nGET / HTTP/1.1\r\n\r\nab", 1 + (size_t) i);
+    fake[FD].accept = (size_t) i % 7;
     app_say (FD, OK);
     assert_int_equal (fake_report_count, i + 1);
     assert_int_equal (report ((unsigned) i)->status, 200);

@@ -329,7 +329,7 @@ static void forward (const char *text, size_t digits, size_t accept, uint32_t fl
   assert_memory_equal (report->task, theirs, 16);
   assert_true (report->request != THEIR_REQUEST && report->subtask == 77);
   assert_int_equal (report->flags, flags);
-  strcpy (expected, text);
+  snprintf (expected, sizeof expected, "%s", text);
   weft_hex_put_u64 (expected + digits, report->request);
   assert_sent (FD, expected, strlen (text));
   probe_context_close (handle);

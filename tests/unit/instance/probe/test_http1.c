@@ -218,7 +218,7 @@ static void test_names (void **state)
   char text[400];
   memset (text, 'a', sizeof text);
   memcpy (text, "GET /", 5);
-  memcpy (text + 300, " HTTP/1.1\r\n\r\n", 14);
+  snprintf (text + 300, sizeof text - 300, " HTTP/1.1\r\n\r\n");
   m = request (text, "B311 H313 E313");
   assert_int_equal (m.name_size, WEFT_NAME_MAX);
   assert_int_equal (m.cut, 1);

@@ -59,7 +59,7 @@ static void test_counts (void **state)
 {
   static char bulk[1 << 20];
   char buffer[256];
-  int server, client = pair (AF_INET, &server);
+  int server = -1, client = pair (AF_INET, &server);
   // The SYN counts on the side that connected.
   assert_counts (client, 1, 0, 0);
   assert_counts (server, 0, 0, 0);
@@ -128,7 +128,7 @@ static void test_both_sides (void **state)
   probe_read_t in;
   fake_rule (1, "");
   probe_kernel = real;
-  int server, client = pair (AF_INET, &server);
+  int server = -1, client = pair (AF_INET, &server);
   probe_connection_born (client, PROBE_ROLE_CLIENT);
   probe_connection_born (server, PROBE_ROLE_SERVER);
   for (int i = 0; i < 70; i++) {
