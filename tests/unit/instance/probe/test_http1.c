@@ -216,9 +216,7 @@ static void test_names (void **state)
   m = request ("HEAD /x HTTP/1.1\r\n\r\n", "B18 H20 E20");
   assert_int_equal (m.method, PROBE_METHOD_HEAD);
   char text[400];
-  memset (text, 'a', sizeof text);
-  memcpy (text, "GET /", 5);
-  snprintf (text + 300, sizeof text - 300, " HTTP/1.1\r\n\r\n");
+  snprintf (text, sizeof text, "GET /%0295d HTTP/1.1\r\n\r\n", 0);
   m = request (text, "B311 H313 E313");
   assert_int_equal (m.name_size, WEFT_NAME_MAX);
   assert_int_equal (m.cut, 1);
