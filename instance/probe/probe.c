@@ -38,6 +38,9 @@
 #define ACTIONS_ALL     (WEFT_ACTION_ROOT | WEFT_ACTION_EMBED | WEFT_ACTION_CAPTURE | WEFT_ACTION_STACKS)
 #define GRACE_US        2000   /* hooks in flight see probe_actions == 0 and finish */
 #define QUIESCE_US      100000 /* a preempted writer gets this long */
+#define FINISH_US       5000   /* cut inserts wait for the next write of their application */
+#define FINISH_STEP_US  500
+#define ACTION_FINISH   0x80000000u /* nobody's: the hooks stay active, if only to finish inserts */
 #define START_WAIT_US   2000000
 #define START_STEP_US   1000
 #define CONFIG_TRIES    1000
@@ -270,8 +273,26 @@ static void publish_config (uint32_t actions)
   __atomic_store_n (&probe_config, next, __ATOMIC_RELEASE);
 }
 
+/* Nothing new is inserted; where part of an insert has left, its rest goes out with
+ * the application's next write, or the peer sees half a line. */
+static void finish_inserts (void)
+{
+  uint32_t before = probe_active ();
+  if (!(before & WEFT_ACTION_EMBED) && !probe_connections_pending ())
+    return;
+  __atomic_store_n (&probe_actions, (before & ~WEFT_ACTION_EMBED) | ACTION_FINISH, __ATOMIC_SEQ_CST);
+  // One step in any case: a hook that saw EMBED may be in its system call.
+  for (uint32_t us = 0; us < FINISH_US; us += FINISH_STEP_US) {
+    pause_us (FINISH_STEP_US);
+    if (!probe_connections_pending ())
+      break;
+  }
+}
+
 static void go_idle (void)
 {
+  if (probe_active ())
+    finish_inserts ();
   __atomic_store_n (&probe_actions, 0, __ATOMIC_SEQ_CST);
   pause_us (GRACE_US);
   shm_quiesce (probe_shm, QUIESCE_US);

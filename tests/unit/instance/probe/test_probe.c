@@ -28,11 +28,21 @@
 
 static shm_reader_t *reader;
 static uint32_t flushes, resets, child_resets;
+/* Inserts that wait: `finishing` looks in a row see one each; what they saw of probe_actions. */
+static uint32_t finishing, finish_looks, seen_active = UINT32_MAX, seen_embed, flushed_early;
 
 /* ---- recorders in place of connection and context ------------------------------ */
 void probe_connections_flush (void)
 {
   __atomic_add_fetch (&flushes, 1, __ATOMIC_SEQ_CST);
+  flushed_early |= finishing;
+}
+unsigned probe_connections_pending (void)
+{
+  finish_looks++;
+  seen_active &= probe_actions;
+  seen_embed |= probe_actions & WEFT_ACTION_EMBED;
+  return finishing ? finishing-- : 0;
 }
 void probe_connections_reset (void)
 {
@@ -214,6 +224,35 @@ static void test_active_then_idle_at_the_end_of_the_lease (void **state)
   assert_true (wait_state (SHM_STATE_ACTIVE));
   assert_int_equal (probe_actions, WEFT_ACTION_EMBED | WEFT_ACTION_ROOT);
   assert_true (probe_config->serial > serial);
+}
+
+/* A cut insert: its application gets some time to write on, under active hooks. */
+static void test_inserts_are_finished_first (void **state)
+{
+  finishing = 3;
+  finish_looks = seen_embed = flushed_early = 0;
+  seen_active = UINT32_MAX;
+  activate (WEFT_ACTION_EMBED, 50, NULL, 0);
+  assert_true (wait_state (SHM_STATE_IDLE));
+  assert_int_equal (finish_looks, 4);
+  assert_int_equal (seen_embed, 0);
+  assert_true (seen_active != 0);
+  assert_int_equal (flushed_early, 0);
+  assert_int_equal (flushes, 1);
+  assert_int_equal (probe_actions, 0);
+}
+
+static void test_unfinished_inserts_hold_nobody_up (void **state)
+{
+  finishing = UINT32_MAX;
+  flushed_early = 0;
+  activate (WEFT_ACTION_EMBED | WEFT_ACTION_CAPTURE, 50, NULL, 0);
+  uint64_t start = weft_mono_ns ();
+  assert_true (wait_state (SHM_STATE_IDLE));
+  assert_true (weft_mono_ns () - start < 1000 * WEFT_NS_PER_MS);
+  assert_true (flushed_early);
+  assert_int_equal (probe_actions, 0);
+  finishing = 0;
 }
 
 static void test_renewed_lease_keeps_it_active (void **state)
@@ -457,6 +496,8 @@ int main (void)
       TEST (test_start_is_idle),
       TEST (test_idle_never_wakes),
       TEST (test_active_then_idle_at_the_end_of_the_lease),
+      TEST (test_inserts_are_finished_first),
+      TEST (test_unfinished_inserts_hold_nobody_up),
       TEST (test_renewed_lease_keeps_it_active),
       TEST (test_no_lease_no_action),
       TEST (test_roots_taken_are_carried_over),
