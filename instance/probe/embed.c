@@ -152,7 +152,7 @@ static void carry (probe_connection_t *self, probe_write_t *write, probe_exchang
     return;
   exchange->flags &= ~WEFT_REPORT_ADOPTED;
   exchange->request = weft_ids_next (probe_ids ());
-  weft_hex_put_u64 (write->text, exchange->request);
+  probe_hex_put (write->text, exchange->request);
   write->insert_offset = at + digits - head->head_size;
   write->insert_size = write->cut = 16;
   write->head = head->heads;

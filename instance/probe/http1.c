@@ -38,9 +38,7 @@ int probe_http1_foreign (const probe_http1_t *self)
 
 uint64_t probe_http1_opaque (const probe_http1_t *self)
 {
-  if (self->phase == PHASE_BODY || self->phase == PHASE_CHUNK_DATA)
-    return self->left;
-  return self->phase == PHASE_UNTIL_CLOSE ? UINT64_MAX : 0;
+  return probe_phase_opaque (self);
 }
 
 /* ---- lines -------------------------------------------------------------- */
@@ -81,11 +79,17 @@ static const char *line_rest (probe_http1_t *self, const char *p, const char *en
 /* ---- fields ------------------------------------------------------------- */
 /* A sieve on a few letters: 0 only for a name that is none of ours. Near the end
  * of the bytes it lets everything pass; PHASE_NAME looks closely. */
-static int interesting (const char *p, const char *end)
+static inline int interesting (const char *p, const char *end)
 {
 #define LETTER(i) (p[i] | 0x20)
   if (end - p < 9)
     return 1;
+#define BIT(letter) (1u << ((letter) &31))
+  static const unsigned first =
+      BIT ('b') | BIT ('c') | BIT ('s') | BIT ('t') | BIT ('u') | BIT ('w') | BIT ('x');
+  if (!(first & BIT (*p)))
+    return 0;
+#undef BIT
   switch (LETTER (0)) {
   case 'b': // b3
     return p[1] == '3';
@@ -110,6 +114,7 @@ static int interesting (const char *p, const char *end)
 /* As many lines as do not matter. */
 static const char *field (probe_http1_t *self, const char *p, const char *end)
 {
+  self->token_size = 0;
   do {
     if (*p == ' ' || *p == '\t') {
       self->phase = self->fields == 0 || self->kind != KIND_NONE ? PHASE_FAILED : PHASE_LINE;
@@ -117,14 +122,17 @@ static const char *field (probe_http1_t *self, const char *p, const char *end)
     }
     self->fields++;
     self->kind = KIND_NONE;
-    self->token_size = 0;
     if (interesting (p, end)) {
       self->phase = PHASE_NAME;
       return p;
     }
-    self->phase = PHASE_LINE;
-    p = line_rest (self, p, end, PHASE_FIELD);
-  } while (self->phase == PHASE_FIELD && p < end && *p != '\r' && *p != '\n');
+    const char *stop = line_end (p, end);
+    if (end - stop < 2 || stop[0] != '\r' || stop[1] != '\n') {
+      self->phase = PHASE_LINE;
+      return line_rest (self, stop, end, PHASE_FIELD);
+    }
+    p = stop + 2;
+  } while (p < end && *p != '\r' && *p != '\n');
   return p;
 }
 
@@ -147,8 +155,43 @@ static kind_t kind_of (const char *name, size_t size)
 #undef HAS
 }
 
+/* Eight bytes of a name. `letters` has a blank, the bit between the two cases, where one stands. */
+static inline int like8 (const char *p, const char *lower, const char *letters)
+{
+  uint64_t a, b, bits;
+  memcpy (&a, p, sizeof a);
+  memcpy (&b, lower, sizeof b);
+  memcpy (&bits, letters, sizeof bits);
+  return (a | bits) == b;
+}
+
+/* The names that come in every other head, where they lie in these bytes with
+ * their colon. Returns what is behind that, or NULL: byte by byte. */
+static const char *whole_name (probe_http1_t *self, const char *p, const char *end)
+{
+  kind_t kind = KIND_NONE;
+  if (end - p < 16)
+    return NULL;
+  if (p[14] == ':' && like8 (p, "content-", "       \0") && like8 (p + 6, "t-length", " \0      ")) {
+    kind = KIND_LENGTH;
+    p += 15;
+  } else if (p[11] == ':' && like8 (p, "tracepar", "        ") && like8 (p + 3, "ceparent", "        ")) {
+    kind = KIND_TRACEPARENT;
+    p += 12;
+  } else {
+    return NULL;
+  }
+  self->kind = (uint8_t) kind;
+  self->value_size = 0;
+  self->phase = PHASE_VALUE;
+  return p;
+}
+
 static const char *name (probe_http1_t *self, const char *p, const char *end)
 {
+  const char *behind = self->token_size ? NULL : whole_name (self, p, end);
+  if (behind)
+    return behind;
   for (; p < end && *p != ':'; p++) {
     if (*p == '\n' || *p == '\r') { // a line without a colon
       self->phase = PHASE_LINE;
@@ -181,15 +224,15 @@ static const char *name (probe_http1_t *self, const char *p, const char *end)
   return p + 1;
 }
 
-static int length_value (probe_http1_t *self)
+static int length_value (probe_http1_t *self, const char *text)
 {
   uint64_t length = 0;
   if (self->value_size == 0 || self->value_size > 18)
     return -1;
   for (uint32_t i = 0; i < self->value_size; i++) {
-    if (self->token[i] < '0' || self->token[i] > '9')
+    if (text[i] < '0' || text[i] > '9')
       return -1;
-    length = length * 10 + (uint64_t) (self->token[i] - '0');
+    length = length * 10 + (uint64_t) (text[i] - '0');
   }
   if (self->length_seen && self->length != length)
     return -1;
@@ -199,40 +242,41 @@ static int length_value (probe_http1_t *self)
 }
 
 /* Only "chunked", alone or last of a list that stands in one field. */
-static int coding_value (probe_http1_t *self)
+static int coding_value (probe_http1_t *self, const char *text)
 {
   static const char chunked[] = "chunked";
   size_t size = self->value_size, want = sizeof chunked - 1;
   if (self->chunked || size < want || size > PROBE_HTTP1_TOKEN_MAX)
     return -1;
   for (size_t i = 0; i < want; i++)
-    if ((self->token[size - want + i] | 0x20) != chunked[i])
+    if ((text[size - want + i] | 0x20) != chunked[i])
       return -1;
   if (size > want) {
-    char before = self->token[size - want - 1];
+    char before = text[size - want - 1];
     if (before != ',' && before != ' ' && before != '\t')
       return -1;
-    if (!memchr (self->token, ',', size - want))
+    if (!memchr (text, ',', size - want))
       return -1;
   }
   self->chunked = 1;
   return 0;
 }
 
-static int value_done (probe_http1_t *self)
+/* `text`: its first bytes, as many as are wanted of it. */
+static int value_done (probe_http1_t *self, const char *text)
 {
   probe_carried_t *carried = self->kind == KIND_WEFT ? &self->weft : &self->traceparent;
   switch (self->kind) {
   case KIND_LENGTH:
-    return length_value (self);
+    return length_value (self, text);
   case KIND_CODING:
-    return coding_value (self);
+    return coding_value (self, text);
   default:
     if (carried->count < UINT8_MAX)
       carried->count++;
-    carried->valid = (self->kind == KIND_WEFT
-                          ? probe_weft_task_parse (self->token, self->value_size, &carried->trace)
-                          : probe_traceparent_parse (self->token, self->value_size, &carried->trace)) == 0;
+    carried->valid =
+        (self->kind == KIND_WEFT ? probe_weft_task_parse (text, self->value_size, &carried->trace)
+                                 : probe_traceparent_parse (text, self->value_size, &carried->trace)) == 0;
     return 0;
   }
 }
@@ -240,24 +284,26 @@ static int value_done (probe_http1_t *self)
 /* A value that lies in these bytes to its end, and is short. NULL: byte by byte. */
 static const char *whole_value (probe_http1_t *self, const char *p, const char *end, uint32_t head_at)
 {
-  size_t have = (size_t) (end - p), most = PROBE_HTTP1_TOKEN_MAX + 4;
-  const char *lf = memchr (p, '\n', have < most ? have : most), *from = p;
-  if (!lf)
+  const char *from = p;
+  if ((size_t) (end - p) > PROBE_HTTP1_TOKEN_MAX + 4)
+    end = p + PROBE_HTTP1_TOKEN_MAX + 4;
+  const char *last = line_end (p, end), *lf = last;
+  if (lf < end && *lf == '\r')
+    lf++;
+  if (lf == end || *lf != '\n')
     return NULL;
   while (*p == ' ' || *p == '\t')
     p++;
-  const char *last = lf > p && lf[-1] == '\r' ? lf - 1 : lf;
   while (last > p && (last[-1] == ' ' || last[-1] == '\t'))
     last--;
   size_t size = (size_t) (last - p);
-  if (size > PROBE_HTTP1_TOKEN_MAX || memchr (p, '\r', size))
+  if (size > PROBE_HTTP1_TOKEN_MAX)
     return NULL;
   probe_carried_t *carried = self->kind == KIND_WEFT ? &self->weft : &self->traceparent;
   if (size && (self->kind == KIND_WEFT || self->kind == KIND_TRACEPARENT))
     carried->at = head_at + (uint32_t) (p - from);
-  memcpy (self->token, p, size);
   self->value_size = (uint32_t) size;
-  self->phase = value_done (self) ? PHASE_FAILED : PHASE_FIELD;
+  self->phase = value_done (self, p) ? PHASE_FAILED : PHASE_FIELD;
   return lf + 1;
 }
 
@@ -274,7 +320,7 @@ static const char *value (probe_http1_t *self, const char *p, const char *end, u
   for (; p < end; p++) {
     if (*p == '\n') {
       self->cr = 0;
-      self->phase = value_done (self) ? PHASE_FAILED : PHASE_FIELD;
+      self->phase = value_done (self, self->token) ? PHASE_FAILED : PHASE_FIELD;
       return p + 1;
     }
     if (self->cr) {
@@ -334,6 +380,8 @@ static probe_http1_event_t head_done (probe_http1_t *self)
     self->phase = self->length ? PHASE_BODY : PHASE_DONE;
   else
     self->phase = self->side == PROBE_HTTP1_RESPONSE ? PHASE_UNTIL_CLOSE : PHASE_DONE;
+  if (self->phase == PHASE_UNTIL_CLOSE)
+    self->left = UINT64_MAX; // no stream is so long
   return PROBE_HTTP1_HEAD;
 }
 
@@ -519,7 +567,7 @@ void probe_http1_rewind (probe_http1_t *self, uint32_t heads)
 
 void probe_http1_unskip (probe_http1_t *self, size_t size)
 {
-  if (probe_http1_opaque (self) && self->phase != PHASE_UNTIL_CLOSE)
+  if (probe_http1_opaque (self))
     self->left += size;
 }
 

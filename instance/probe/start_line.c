@@ -2,6 +2,9 @@
 #include "start_line.h"
 
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #define LEAD_MAX 4 /* empty lines before a request; RFC 9112 2.2 asks for one */
 
@@ -43,6 +46,14 @@ static const char *start (probe_http1_t *self, const char *p)
 
 static const char *method (probe_http1_t *self, const char *p, const char *end)
 {
+  // The common ones in one look.
+  size_t size = end - p < 5 ? 0 : memcmp (p, "GET ", 4) == 0 ? 3 : memcmp (p, "POST ", 5) == 0 ? 4 : 0;
+  if (size && self->name_size == 0) {
+    memcpy (self->name, p, 4);
+    self->name_size = (uint8_t) size;
+    self->phase = PHASE_TARGET;
+    return p + size + 1;
+  }
   for (; p < end; p++) {
     if ((*p >= 'A' && *p <= 'Z') || *p == '-' || *p == '_') {
       if (self->name_size == WEFT_METHOD_MAX)
@@ -85,11 +96,32 @@ static const char *target (probe_http1_t *self, const char *p)
   return p;
 }
 
+/* The first byte that is no part of a path, or end. */
+static const char *path_end (const char *p, const char *end)
+{
+#ifdef __SSE2__
+  // Signed: what is no ASCII is below a blank.
+  const __m128i blank = _mm_set1_epi8 (' '), mark = _mm_set1_epi8 ('?'), hash = _mm_set1_epi8 ('#'),
+                rubout = _mm_set1_epi8 (0x7f);
+  for (; end - p >= 16; p += 16) {
+    __m128i bytes = _mm_loadu_si128 ((const __m128i *) (const void *) p);
+    __m128i part = _mm_cmpgt_epi8 (bytes, blank);
+    __m128i stop = _mm_or_si128 (_mm_cmpeq_epi8 (bytes, mark),
+                                 _mm_or_si128 (_mm_cmpeq_epi8 (bytes, hash), _mm_cmpeq_epi8 (bytes, rubout)));
+    unsigned hits = (unsigned) _mm_movemask_epi8 (_mm_andnot_si128 (stop, part)) ^ 0xffffu;
+    if (hits)
+      return p + __builtin_ctz (hits);
+  }
+#endif
+  while (p < end && (unsigned char) *p > ' ' && (unsigned char) *p < 0x7f && *p != '?' && *p != '#')
+    p++;
+  return p;
+}
+
 static const char *path (probe_http1_t *self, const char *p, const char *end)
 {
   const char *from = p;
-  while (p<end && * p> ' ' && *p < 0x7f && *p != '?' && *p != '#')
-    p++;
+  p = path_end (p, end);
   size_t size = (size_t) (p - from), room = (size_t) (WEFT_NAME_MAX - self->name_size);
   self->cut |= size > room;
   size = size < room ? size : room;

@@ -28,12 +28,12 @@ typedef enum {
   PHASE_BLANK_LF,
   PHASE_HEAD_LAST = PHASE_BLANK_LF,
   PHASE_DONE, /* the head is over and no body follows */
-  PHASE_BODY,
+  PHASE_BODY, /* the three in which bytes are only counted */
   PHASE_UNTIL_CLOSE,
+  PHASE_CHUNK_DATA,
   PHASE_CHUNK_FIRST,
   PHASE_CHUNK_SIZE,
   PHASE_CHUNK_EXT,
-  PHASE_CHUNK_DATA,
   PHASE_CHUNK_CR,
   PHASE_CHUNK_LF,
   PHASE_TRAILER,
@@ -43,6 +43,12 @@ typedef enum {
   PHASE_FAILED_FOREIGN,
   PHASE_FAILED
 } probe_phase_t;
+
+/* probe_http1_opaque for those who ask in every call. */
+static inline uint64_t probe_phase_opaque (const probe_http1_t *self)
+{
+  return (unsigned) self->phase - PHASE_BODY <= PHASE_CHUNK_DATA - PHASE_BODY ? self->left : 0;
+}
 
 /* From any phase before PHASE_LINE. p < end; returns how far it came. */
 const char *probe_start_line (probe_http1_t *self, const char *p, const char *end);

@@ -4,67 +4,109 @@
 #include <endian.h>
 #include <string.h>
 
-#include "../../common/ids.h"
 #include "../../common/status.h"
 
-/* Value of a lower-case digit plus 1; 0: none. On the path of every captured
- * request, so one look a digit. */
-static const uint8_t digits[256] = {
-    ['0'] = 1, ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
-    ['8'] = 9, ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16};
+#define EACH(byte) ((byte) *0x0101010101010101ull)
 
-/* 0, or negative and *ret_value undefined. */
-static int hex (const char *text, size_t size, uint64_t *ret_value)
+/* Eight digits at once, as many are on the path of every request. *bad_p is not 0
+ * once one of them was none: upper case is none (W3C Trace Context 3.2). */
+static inline uint32_t hex8 (const char *text, uint64_t *bad_p)
 {
-  uint64_t value = 0;
-  unsigned bad = 0;
-  for (size_t i = 0; i < size; i++) {
-    unsigned digit = digits[(unsigned char) text[i]];
-    bad |= digit - 1;
-    value = value << 4 | ((digit - 1) & 15);
-  }
-  *ret_value = value;
-  return bad > 15 ? -1 : 0;
+  uint64_t x;
+  memcpy (&x, text, sizeof x);
+  x = be64toh (x);
+  uint64_t letter = x >> 6 & EACH (1u);
+  uint64_t value = (x & EACH (0x0fu)) + letter * 9;
+  // Not what a digit of this value looks like, 16 or more, or a letter below 10 or a figure above 9.
+  *bad_p |= (x ^ (value + EACH (0x30u) + letter * 0x27)) | (value & EACH (0x10u)) |
+            (((value + EACH (6u)) ^ letter << 4) & EACH (0x10u));
+  value = (value | value >> 4) & 0x00ff00ff00ff00ffull;
+  value = (value | value >> 8) & 0x0000ffff0000ffffull;
+  return (uint32_t) (value | value >> 16);
 }
 
-static int hex_task (const char *text, uint8_t ret_task[WEFT_TASK_ID_SIZE])
+static inline uint64_t hex16 (const char *text, uint64_t *bad_p)
 {
-  uint64_t high, low;
-  if (hex (text, 16, &high) || hex (text + 16, 16, &low))
-    return -1;
+  uint64_t high = hex8 (text, bad_p);
+  return high << 32 | hex8 (text + 8, bad_p);
+}
+
+static unsigned hex2 (const char *text, uint64_t *bad_p)
+{
+  unsigned value = 0;
+  for (int i = 0; i < 2; i++) {
+    unsigned char c = (unsigned char) text[i];
+    unsigned figure = c - '0', letter = c - 'a';
+    *bad_p |= figure > 9 && letter > 5;
+    value = value << 4 | (figure <= 9 ? figure : (letter + 10) & 15);
+  }
+  return value;
+}
+
+static void put_hex8 (char out[8], uint32_t value)
+{
+  uint64_t x = value;
+  x = (x | x << 16) & 0x0000ffff0000ffffull;
+  x = (x | x << 8) & 0x00ff00ff00ff00ffull;
+  x = (x | x << 4) & EACH (0x0fu);
+  uint64_t letter = (x + EACH (6u)) >> 4 & EACH (1u);
+  x = htobe64 (x + EACH (0x30u) + letter * 0x27);
+  memcpy (out, &x, sizeof x);
+}
+
+void probe_hex_put (char out[16], uint64_t value)
+{
+  put_hex8 (out, (uint32_t) (value >> 32));
+  put_hex8 (out + 8, (uint32_t) value);
+}
+
+/* The ids go from registers straight to where they stay: a copy by wider loads would
+ * wait for the stores. Negative: one of them is none. */
+static int put_trace (uint64_t high, uint64_t low, uint64_t request, uint64_t bad, probe_trace_t *ret_trace)
+{
+  if (bad || (high | low) == 0 || request == 0)
+    return WEFT_E_MALFORMED;
   high = htobe64 (high);
   low = htobe64 (low);
-  memcpy (ret_task, &high, 8);
-  memcpy (ret_task + 8, &low, 8);
-  return (high | low) == 0 ? -1 : 0;
+  memcpy (ret_trace->task, &high, sizeof high);
+  memcpy (ret_trace->task + sizeof high, &low, sizeof low);
+  ret_trace->request = request;
+  return 0;
 }
 
 int probe_traceparent_parse (const char *text, size_t size, probe_trace_t *ret_trace)
 {
-  probe_trace_t trace;
-  uint64_t version, flags;
+  uint64_t bad = 0;
   if (size < PROBE_TRACEPARENT_SIZE || text[2] != '-' || text[35] != '-' || text[52] != '-')
     return WEFT_E_MALFORMED;
-  if (hex (text, 2, &version) || hex_task (text + 3, trace.task) ||
-      hex (text + PROBE_TRACEPARENT_DIGITS, 16, &trace.request) || hex (text + 53, 2, &flags))
-    return WEFT_E_MALFORMED;
-  if (version == 0xff || trace.request == 0)
-    return WEFT_E_MALFORMED;
+  unsigned version = hex2 (text, &bad);
+  uint64_t high = hex16 (text + 3, &bad), low = hex16 (text + 19, &bad);
+  uint64_t request = hex16 (text + PROBE_TRACEPARENT_DIGITS, &bad);
+  hex2 (text + 53, &bad); // the flags
   // A later version may say more, but only behind another dash.
-  if (size > PROBE_TRACEPARENT_SIZE && (version == 0 || text[PROBE_TRACEPARENT_SIZE] != '-'))
+  if (version == 0xff ||
+      (size > PROBE_TRACEPARENT_SIZE && (version == 0 || text[PROBE_TRACEPARENT_SIZE] != '-')))
     return WEFT_E_MALFORMED;
-  *ret_trace = trace;
-  return 0;
+  return put_trace (high, low, request, bad, ret_trace);
 }
 
 int probe_weft_task_parse (const char *text, size_t size, probe_trace_t *ret_trace)
 {
-  probe_trace_t trace;
-  if (size != PROBE_WEFT_TASK_SIZE || text[32] != '-' || hex_task (text, trace.task) ||
-      hex (text + PROBE_WEFT_TASK_DIGITS, 16, &trace.request) || trace.request == 0)
+  uint64_t bad = 0;
+  if (size != PROBE_WEFT_TASK_SIZE || text[32] != '-')
     return WEFT_E_MALFORMED;
-  *ret_trace = trace;
-  return 0;
+  uint64_t high = hex16 (text, &bad), low = hex16 (text + 16, &bad);
+  return put_trace (high, low, hex16 (text + PROBE_WEFT_TASK_DIGITS, &bad), bad, ret_trace);
+}
+
+static void put_ids (char *out, const probe_trace_t *trace)
+{
+  uint64_t half[2];
+  memcpy (half, trace->task, sizeof half);
+  probe_hex_put (out, be64toh (half[0]));
+  probe_hex_put (out + 16, be64toh (half[1]));
+  out[32] = '-';
+  probe_hex_put (out + 33, trace->request);
 }
 
 static char *put (char *out, const char *text, size_t size)
@@ -76,9 +118,7 @@ static char *put (char *out, const char *text, size_t size)
 size_t probe_traceparent_put (char out[PROBE_TRACE_FIELD_MAX], const probe_trace_t *trace)
 {
   char *at = put (out, "traceparent: 00-", 16);
-  weft_hex_put (at, trace->task, WEFT_TASK_ID_SIZE);
-  at[32] = '-';
-  weft_hex_put_u64 (at + 33, trace->request);
+  put_ids (at, trace);
   at = put (at + 49, "-01\r\n", 5);
   return (size_t) (at - out);
 }
@@ -86,9 +126,7 @@ size_t probe_traceparent_put (char out[PROBE_TRACE_FIELD_MAX], const probe_trace
 size_t probe_weft_task_put (char out[PROBE_TRACE_FIELD_MAX], const probe_trace_t *trace)
 {
   char *at = put (out, "weft-task: ", 11);
-  weft_hex_put (at, trace->task, WEFT_TASK_ID_SIZE);
-  at[32] = '-';
-  weft_hex_put_u64 (at + 33, trace->request);
+  put_ids (at, trace);
   at = put (at + 49, "\r\n", 2);
   return (size_t) (at - out);
 }

@@ -31,5 +31,7 @@ int probe_weft_task_parse (const char *text, size_t size, probe_trace_t *ret_tra
 /* Writes the whole field line with CRLF; returns its size. No terminator. */
 size_t probe_traceparent_put (char out[PROBE_TRACE_FIELD_MAX], const probe_trace_t *trace);
 size_t probe_weft_task_put (char out[PROBE_TRACE_FIELD_MAX], const probe_trace_t *trace);
+/* The 16 lower-case digits of an id, no terminator. */
+void probe_hex_put (char out[16], uint64_t value);
 
 #endif
