@@ -5,6 +5,7 @@
 
 #include "../../common/clocks.h"
 #include "../../common/pattern.h"
+#include "record.h"
 
 /* The same answer for one task in every VM and for every rule with this rate. */
 static int sampled (const uint8_t task[WEFT_TASK_ID_SIZE], const shm_rule_t *rule)

@@ -14,8 +14,8 @@
 #include "socket_calls.h"
 
 /* What after_write has to do: count bytes; undo what a short write did not
- * take; follow the answer that left. */
-typedef enum { MODE_COUNT, MODE_ASK, MODE_ANSWER } write_mode_t;
+ * take; follow the answer that left. The same in the middle of a body, by its lessee. */
+typedef enum { MODE_COUNT, MODE_ASK, MODE_ANSWER, MODE_ASK_BODY, MODE_ANSWER_BODY } write_mode_t;
 
 /* ---- giving up ---------------------------------------------------------- */
 void probe_give_up (probe_connection_t *self, shm_counter_t why, unsigned held)
@@ -142,7 +142,8 @@ static void before_ask (probe_connection_t *self, probe_write_t *write)
   __atomic_store_n (&self->calling[PROBE_OUT], 1, __ATOMIC_RELEASE);
 }
 
-static __attribute__ ((noinline)) int before_write (probe_connection_t *self, int fd, probe_write_t *write)
+/* What before_body did not take. */
+static int before_other (probe_connection_t *self, int fd, probe_write_t *write)
 {
   if (!probe_record_ready (self, fd))
     return 0;
@@ -161,11 +162,41 @@ static __attribute__ ((noinline)) int before_write (probe_connection_t *self, in
   write->mode = answers ? MODE_ANSWER : MODE_ASK;
   if (!answers) {
     before_ask (self, write);
-    probe_release (self, PROBE_OUT);
+    probe_settle (self, PROBE_OUT);
   }
   return 1;
 }
 
+static __attribute__ ((noinline)) int before_write (int fd, probe_write_t *write)
+{
+  int saved = errno;
+  int tracked = before_other (write->record, fd, write);
+  errno = saved;
+  return tracked;
+}
+
+/* Bytes that end nothing, in the middle of a body, by the lessee of the direction:
+ * nothing to read in them, no order to keep. 0: they are not that. */
+static inline int before_body (probe_connection_t *self, probe_write_t *write)
+{
+  probe_http1_t *machine = &self->machine[PROBE_OUT];
+  size_t size = write->app_iov[0].iov_len;
+  if (PROBE_UNLIKELY (write->app_count != 1))
+    size = size_of (write->app_iov, write->app_count);
+  if (size == 0 || probe_state (self) != PROBE_PROVEN || probe_phase_opaque (machine) <= size)
+    return 0;
+  write->app_size = size;
+  write->mode = MODE_ASK_BODY;
+  write->skipped = 1;
+  write->turn = ++self->turn[PROBE_OUT];
+  machine->left -= size;
+  self->seen[PROBE_OUT] += size;
+  __atomic_store_n (&self->calling[PROBE_OUT], 1, __ATOMIC_RELEASE);
+  return 1;
+}
+
+/* Nothing here or in the inline functions below calls anything, save for the rare
+ * and as the last thing: a body's bytes pay for no saved register and no errno. */
 int probe_connection_before_write (int fd, const struct iovec *iov, int iov_count, int flags,
                                    probe_write_t *ret_write)
 {
@@ -175,16 +206,26 @@ int probe_connection_before_write (int fd, const struct iovec *iov, int iov_coun
   ret_write->insert = 0;
   ret_write->old = ret_write->skipped = 0;
   ret_write->mode = MODE_COUNT;
-  ret_write->index = probe_record_index (self);
+  ret_write->record = self;
   if (PROBE_LIKELY (probe_state (self) == PROBE_GIVEN_UP) && !self->pending_size)
     return 1;
   ret_write->app_iov = iov;
   ret_write->app_count = iov_count;
   ret_write->flags = flags;
-  int saved = errno;
-  int tracked = before_write (self, fd, ret_write);
-  errno = saved;
-  return tracked;
+  uint32_t generation = ret_write->generation;
+  // The lease is the place in the order of answers: whoever else writes takes it first.
+  if (self->role == PROBE_ROLE_SERVER && probe_lease_mine (self, PROBE_OUT, generation)) {
+    ret_write->mode = MODE_ANSWER_BODY;
+    ret_write->turn = __atomic_load_n (&self->turn[PROBE_OUT], __ATOMIC_RELAXED);
+    return 1;
+  }
+  if (PROBE_LIKELY (probe_lease_enter (self, PROBE_OUT, generation))) {
+    int body = before_body (self, ret_write);
+    probe_lease_leave (self, PROBE_OUT, generation);
+    if (PROBE_LIKELY (body))
+      return 1;
+  }
+  return before_write (fd, ret_write);
 }
 
 static weft_error_t error_of (int error)
@@ -209,7 +250,42 @@ static void after_answer (probe_connection_t *self, const probe_write_t *write, 
     if (probe_state (self) == PROBE_PROVEN || probe_state (self) == PROBE_CANDIDATE)
       probe_exchange_answer (self, write->app_iov, write->app_count, (size_t) result);
   }
-  probe_release (self, PROBE_OUT);
+  probe_settle (self, PROBE_OUT);
+}
+
+/* 0: the lease is over, or the body is. */
+static inline int after_answer_body (probe_connection_t *self, const probe_write_t *write, size_t size)
+{
+  if (PROBE_UNLIKELY (!probe_lease_enter (self, PROBE_OUT, write->generation)))
+    return 0;
+  probe_http1_t *machine = &self->machine[PROBE_OUT];
+  int body = self->turn[PROBE_OUT] == write->turn && probe_phase_opaque (machine) > size;
+  if (PROBE_LIKELY (body)) {
+    machine->left -= size;
+    self->seen[PROBE_OUT] += size;
+    __atomic_store_n (&self->turn[PROBE_OUT], write->turn + 1, __ATOMIC_RELAXED);
+  }
+  probe_lease_leave (self, PROBE_OUT, write->generation);
+  return body;
+}
+
+/* The body ends in this call; or another write came in between, and nobody can say
+ * in which order the bytes stand. */
+static void after_answer_leased (probe_connection_t *self, const probe_write_t *write, size_t size)
+{
+  int held = probe_hold (self, PROBE_OUT, write->generation, PROBE_WORK);
+  if (held == 0)
+    return; // closed meanwhile
+  if (held < 0 || self->shy[PROBE_OUT] || self->turn[PROBE_OUT] != write->turn) {
+    probe_give_up (self, SHM_COUNT_GIVEN_UP_BUSY, held == 1 ? PROBE_HOLDS (PROBE_OUT) : 0);
+  } else {
+    __atomic_store_n (&self->turn[PROBE_OUT], write->turn + 1, __ATOMIC_RELAXED);
+    self->seen[PROBE_OUT] += size;
+    if (probe_state (self) == PROBE_PROVEN)
+      probe_exchange_answer (self, write->app_iov, write->app_count, size);
+  }
+  if (held == 1)
+    probe_settle (self, PROBE_OUT);
 }
 
 /* A file under the number of a socket: nothing of it left, the plain call is due. */
@@ -242,21 +318,23 @@ static ssize_t after_short (probe_connection_t *self, int fd, probe_write_t *wri
   return seen;
 }
 
-ssize_t probe_connection_after_write (int fd, probe_write_t *write, ssize_t result)
+static __attribute__ ((noinline)) ssize_t after_write (int fd, probe_write_t *write, ssize_t result)
 {
-  probe_connection_t *self = &probe_pool[write->index];
+  probe_connection_t *self = write->record;
   int saved = errno;
-  if (PROBE_LIKELY (result > 0))
-    probe_moved (self, (size_t) result);
+  int current = __atomic_load_n (&self->generation, __ATOMIC_ACQUIRE) == write->generation;
   if (write->mode == MODE_COUNT)
     return result;
   if (result < 0 && saved == ENOTSOCK && write->insert)
     return again_plain (fd, write);
   weft_error_t error = result < 0 ? error_of (saved) : WEFT_ERROR_NONE;
-  if (error && __atomic_load_n (&self->generation, __ATOMIC_RELAXED) == write->generation)
+  if (error && current)
     self->error = (uint8_t) error;
-  if (write->mode == MODE_ANSWER) {
+  if (write->mode == MODE_ANSWER)
     after_answer (self, write, result);
+  if (write->mode == MODE_ANSWER_BODY && result > 0)
+    after_answer_leased (self, write, (size_t) result);
+  if (write->mode == MODE_ANSWER || write->mode == MODE_ANSWER_BODY) {
     errno = saved;
     return result;
   }
@@ -265,6 +343,23 @@ ssize_t probe_connection_after_write (int fd, probe_write_t *write, ssize_t resu
     return (ssize_t) write->app_size;
   errno = saved;
   return after_short (self, fd, write, result);
+}
+
+ssize_t probe_connection_after_write (int fd, probe_write_t *write, ssize_t result)
+{
+  probe_connection_t *self = write->record;
+  if (PROBE_LIKELY (result > 0)) {
+    probe_moved (self, (size_t) result);
+    if (write->mode == MODE_COUNT)
+      return result;
+    if (write->mode == MODE_ANSWER_BODY && after_answer_body (self, write, (size_t) result))
+      return result;
+    if (write->mode == MODE_ASK_BODY && (size_t) result == write->app_size) {
+      __atomic_store_n (&self->calling[PROBE_OUT], 0, __ATOMIC_RELEASE);
+      return result;
+    }
+  }
+  return after_write (fd, write, result);
 }
 
 void probe_connection_sent_opaque (int fd, size_t size)
@@ -277,7 +372,7 @@ void probe_connection_sent_opaque (int fd, size_t size)
     if (probe_state (self) != PROBE_GIVEN_UP && probe_hold (self, PROBE_OUT, generation, PROBE_WORK) == 1) {
       self->seen[PROBE_OUT] += size;
       probe_exchange_opaque (self, size);
-      probe_release (self, PROBE_OUT);
+      probe_settle (self, PROBE_OUT);
     }
   }
   errno = saved;
@@ -289,7 +384,7 @@ int probe_connection_before_read (int fd, probe_read_t *ret_read)
   probe_connection_t *self = probe_lookup (fd, &ret_read->generation);
   if (!self)
     return 0;
-  ret_read->index = probe_record_index (self);
+  ret_read->record = self;
   ret_read->turn = __atomic_load_n (&self->turn[PROBE_IN], __ATOMIC_ACQUIRE);
   __atomic_store_n (&self->calling[PROBE_IN], 1, __ATOMIC_RELEASE);
   return 1;
@@ -314,6 +409,19 @@ static void inbound (probe_connection_t *self, const struct iovec *iov, int iov_
     probe_context_foreign ();
 }
 
+/* As before_body: the lessee of the direction, in the middle of a body. */
+static inline int inbound_body (probe_connection_t *self, const probe_read_t *read, size_t size)
+{
+  probe_http1_t *machine = &self->machine[PROBE_IN];
+  if (probe_state (self) != PROBE_PROVEN || self->turn[PROBE_IN] != read->turn ||
+      probe_phase_opaque (machine) <= size)
+    return 0;
+  machine->left -= size;
+  __atomic_store_n (&self->seen[PROBE_IN], self->seen[PROBE_IN] + size, __ATOMIC_RELEASE);
+  __atomic_store_n (&self->turn[PROBE_IN], read->turn + 1, __ATOMIC_RELEASE);
+  return 1;
+}
+
 /* The stream has ended, or failed, in our direction. */
 static void ended (probe_connection_t *self, weft_error_t error)
 {
@@ -324,19 +432,16 @@ static void ended (probe_connection_t *self, weft_error_t error)
     probe_exchange_end (self, error);
 }
 
-void probe_connection_after_read (int fd, const probe_read_t *read, const struct iovec *iov, int iov_count,
-                                  ssize_t result)
+static __attribute__ ((noinline)) void after_read (int fd, const probe_read_t *read, const struct iovec *iov,
+                                                   int iov_count, ssize_t result)
 {
+  probe_connection_t *self = read->record;
   int saved = errno;
-  probe_connection_t *self = &probe_pool[read->index];
   weft_error_t error = result < 0 ? error_of (saved) : WEFT_ERROR_CLOSED;
-  __atomic_store_n (&self->calling[PROBE_IN], 0, __ATOMIC_RELEASE);
   if (result < 0 && !error)
     return;
   if (result == 0 && size_of (iov, iov_count) == 0)
     return;
-  if (result > 0)
-    probe_moved (self, (size_t) result);
   if (PROBE_LIKELY (probe_state (self) == PROBE_GIVEN_UP)) {
     if (self->role == PROBE_ROLE_SERVER && result > 0)
       probe_context_foreign ();
@@ -358,6 +463,23 @@ void probe_connection_after_read (int fd, const probe_read_t *read, const struct
       ended (self, error);
   }
   if (held == 1)
-    probe_release (self, PROBE_IN);
+    probe_settle (self, PROBE_IN);
   errno = saved;
+}
+
+void probe_connection_after_read (int fd, const probe_read_t *read, const struct iovec *iov, int iov_count,
+                                  ssize_t result)
+{
+  probe_connection_t *self = read->record;
+  __atomic_store_n (&self->calling[PROBE_IN], 0, __ATOMIC_RELEASE);
+  if (PROBE_LIKELY (result > 0)) {
+    probe_moved (self, (size_t) result);
+    if (PROBE_LIKELY (probe_lease_enter (self, PROBE_IN, read->generation))) {
+      int body = inbound_body (self, read, (size_t) result);
+      probe_lease_leave (self, PROBE_IN, read->generation);
+      if (PROBE_LIKELY (body))
+        return;
+    }
+  }
+  after_read (fd, read, iov, iov_count, result);
 }

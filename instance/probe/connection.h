@@ -11,6 +11,8 @@
  * A direction is owned by the thread that is in a socket call for it; the two
  * directions meet only in the queue of open exchanges (single producer, single
  * consumer). A second thread in the same direction gives the connection up.
+ * In the middle of a body a direction is leased to its thread, whose calls then
+ * take no lock; the invariants R1 to R3 of that stand in record.h.
  *
  *  C1  bytes leave in the call in which the application wrote them
  *  C2  nothing is inserted unless the state is PROVEN and the kernel agrees
@@ -43,7 +45,8 @@ typedef struct {
   struct iovec iov[PROBE_IOV_MAX + 2];
   int iov_count;
   /* private to connection.c and embed.c */
-  uint32_t generation, index;
+  void *record;
+  uint32_t generation;
   uint32_t turn;   /* of this write in its direction */
   uint8_t mode;    /* what after_write has to do */
   uint8_t old;     /* the text is the rest of an earlier insert */
@@ -61,7 +64,8 @@ typedef struct {
 } probe_write_t;
 
 typedef struct {
-  uint32_t generation, index;
+  void *record;
+  uint32_t generation;
   uint32_t turn;
 } probe_read_t;
 
@@ -94,6 +98,9 @@ int probe_connection_before_read (int fd, probe_read_t *ret_read);
 void probe_connection_after_read (int fd, const probe_read_t *read, const struct iovec *iov, int iov_count,
                                   ssize_t result);
 
+/* From now on bodies are counted without a lock (leases, record.h), if the kernel
+ * has what that takes. Once, before the first hook is active. */
+void probe_leases_begin (void);
 /* Reports what is still open (end of an instruction; parked thread), then
  * forgets all connections. probe_actions must be 0 already: what is born
  * afterwards belongs to the next activation. */

@@ -40,8 +40,11 @@ typedef struct {
   uint32_t next_free;  /* index + 1 */
   uint32_t epoch;      /* activation in which it was first seen */
   int fd;              /* -1: free */
-  uint32_t busy[2];    /* generation << 2 | owner state, see connection.c */
+  uint32_t busy[2];    /* generation and owner state, see record.h */
   uint32_t turn[2];    /* writes begun; reads completed */
+  uint64_t lessee[2];  /* mark of the thread that has leased the direction (R1) */
+  uint32_t section[2]; /* generation << 1 | 1: the lessee is in it (R2) */
+  uint8_t shy[2];      /* a lease was taken away: none again in this life (R3) */
   uint8_t calling[2];  /* somebody is in a system call; a hint, not a lock */
   uint8_t state, role;
   uint8_t last;      /* UNKNOWN: direction of the last transfer + 1 */
@@ -80,7 +83,6 @@ void probe_give_up (probe_connection_t *self, shm_counter_t why, unsigned held);
 void probe_misfit (probe_connection_t *self, probe_direction_t direction, unsigned held);
 /* 1: taken without waiting; the caller must release. */
 int probe_try_hold (probe_connection_t *self, probe_direction_t direction);
-void probe_release (probe_connection_t *self, probe_direction_t direction);
 void probe_count_bytes (probe_connection_t *self);
 
 /* ---- exchange.c --------------------------------------------------------- */

@@ -491,6 +491,7 @@ static int prepare_once (void)
     return status;
   /* Older kernels refuse: then the fork handlers alone do it. */
   madvise (&wiped, PAGE, MADV_WIPEONFORK);
+  probe_leases_begin ();
   if (pthread_atfork (before_fork, after_fork_parent, after_fork_child) != 0)
     return WEFT_E_NOMEM;
   prepared = 1;

@@ -12,6 +12,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "record.h"
+
 #define STABLE_TRIES 4 /* reads of the kernel's counts until two agree */
 #define AGREE_TRIES  8 /* looks while another thread is between its system call and us */
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record.h"
 
+#include <linux/membarrier.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "embed.h"
 #include "proof.h"
@@ -13,42 +16,66 @@
 uint32_t probe_fds[PROBE_FDS_MAX];
 probe_connection_t probe_pool[PROBE_CONNECTIONS_MAX];
 uint32_t probe_epoch = 1;
+__thread uint8_t probe_me;
+static int leases;          /* 1: the barrier that ends them is there */
 static uint32_t pool_fresh; /* records ever used */
 static uint64_t pool_free;  /* index + 1 | tag << 32, the tag against ABA */
 
+/* ---- leases ------------------------------------------------------------- */
+static int membarrier (int command)
+{
+  return (int) syscall (SYS_membarrier, command, 0, 0);
+}
+
+void probe_leases_begin (void)
+{
+  leases = membarrier (MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+}
+
+void probe_lease (probe_connection_t *self, probe_direction_t direction)
+{
+  uint32_t generation = self->generation;
+  if (!leases || self->shy[direction] || self->pending_size || probe_state (self) != PROBE_PROVEN) {
+    probe_release (self, direction);
+    return;
+  }
+  __atomic_store_n (&self->lessee[direction], (uintptr_t) &probe_me, __ATOMIC_RELAXED);
+  probe_lease_leave (self, direction, generation);
+  __atomic_store_n (&self->busy[direction], probe_word (generation, PROBE_LEASED), __ATOMIC_RELEASE);
+}
+
+/* 1: no lease any more, held as `to`; 0: changed meanwhile, or its thread is in it. */
+static int take_lease (probe_connection_t *self, probe_direction_t direction, uint32_t generation,
+                       uint32_t to)
+{
+  if (!probe_swap (self, direction, generation, PROBE_LEASED, PROBE_WORK))
+    return 0;
+  int out = __atomic_load_n (&self->lessee[direction], __ATOMIC_RELAXED) == (uintptr_t) &probe_me;
+  if (!out) {
+    self->shy[direction] = 1;
+    out = membarrier (MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0 &&
+          __atomic_load_n (&self->section[direction], __ATOMIC_ACQUIRE) == generation << 1;
+  }
+  __atomic_store_n (&self->busy[direction], probe_word (generation, out ? to : PROBE_LEASED),
+                    __ATOMIC_RELEASE);
+  return out;
+}
+
 /* ---- ownership of a direction ------------------------------------------- */
-static uint32_t word (uint32_t generation, uint32_t state)
-{
-  return generation << 2 | state;
-}
-
-int probe_swap (probe_connection_t *self, probe_direction_t direction, uint32_t generation, uint32_t from,
-                uint32_t to)
-{
-  uint32_t expected = word (generation, from);
-  return __atomic_compare_exchange_n (&self->busy[direction], &expected, word (generation, to), 0,
-                                      __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
-}
-
 /* 1: held; 0: gone; -1: somebody else is in it. */
-int probe_hold (probe_connection_t *self, probe_direction_t direction, uint32_t generation, uint32_t to)
+int probe_hold_slow (probe_connection_t *self, probe_direction_t direction, uint32_t generation, uint32_t to)
 {
   for (int i = 0; i < HOLD_YIELDS; i++) {
     if (PROBE_LIKELY (probe_swap (self, direction, generation, PROBE_FREE, to)))
       return 1;
     uint32_t now = __atomic_load_n (&self->busy[direction], __ATOMIC_RELAXED);
-    if (now != word (generation, PROBE_WORK) && now != word (generation, PROBE_CALL) &&
-        now != word (generation, PROBE_FREE))
+    if (now >> PROBE_OWNER_BITS != generation || (now & PROBE_OWNER_MASK) == PROBE_DEAD)
       return 0;
+    if (now == probe_word (generation, PROBE_LEASED) && take_lease (self, direction, generation, to))
+      return 1;
     sched_yield ();
   }
   return -1;
-}
-
-void probe_release (probe_connection_t *self, probe_direction_t direction)
-{
-  uint32_t now = __atomic_load_n (&self->busy[direction], __ATOMIC_RELAXED);
-  __atomic_store_n (&self->busy[direction], (now & ~3u) | PROBE_FREE, __ATOMIC_RELEASE);
 }
 
 /* Takes it from a writer that is in its system call, too: that one will find
@@ -60,8 +87,11 @@ int probe_take (probe_connection_t *self, probe_direction_t direction, uint32_t 
     if (probe_swap (self, direction, generation, PROBE_FREE, to) ||
         probe_swap (self, direction, generation, PROBE_CALL, to))
       return 1;
-    if ((__atomic_load_n (&self->busy[direction], __ATOMIC_RELAXED) & 3) == PROBE_DEAD)
+    uint32_t now = __atomic_load_n (&self->busy[direction], __ATOMIC_RELAXED);
+    if ((now & PROBE_OWNER_MASK) == PROBE_DEAD)
       return 0;
+    if (now == probe_word (generation, PROBE_LEASED) && take_lease (self, direction, generation, to))
+      return 1;
     if (i)
       sched_yield ();
   }
@@ -115,8 +145,8 @@ probe_connection_t *probe_record_new (int fd, probe_state_t state)
   self->fd = fd;
   self->epoch = now;
   self->state = (uint8_t) state;
-  __atomic_store_n (&self->busy[PROBE_IN], word (generation, PROBE_FREE), __ATOMIC_RELEASE);
-  __atomic_store_n (&self->busy[PROBE_OUT], word (generation, PROBE_FREE), __ATOMIC_RELEASE);
+  __atomic_store_n (&self->busy[PROBE_IN], probe_word (generation, PROBE_FREE), __ATOMIC_RELEASE);
+  __atomic_store_n (&self->busy[PROBE_OUT], probe_word (generation, PROBE_FREE), __ATOMIC_RELEASE);
   probe_count (SHM_COUNT_CONNECTIONS, 1);
   return self;
 }
@@ -130,7 +160,8 @@ static uint32_t entry_of (const probe_connection_t *self)
 static void record_free (probe_connection_t *self)
 {
   self->fd = -1;
-  __atomic_store_n (&self->generation, (self->generation + 1) & (UINT32_MAX >> 2), __ATOMIC_RELEASE);
+  __atomic_store_n (&self->generation, (self->generation + 1) & (UINT32_MAX >> PROBE_OWNER_BITS),
+                    __ATOMIC_RELEASE);
   uint64_t head = __atomic_load_n (&pool_free, __ATOMIC_RELAXED);
   do
     __atomic_store_n (&self->next_free, (uint32_t) head, __ATOMIC_RELAXED);
@@ -207,13 +238,9 @@ static probe_connection_t *first_sight (int fd)
   return probe_record_publish (fd, self);
 }
 
-__attribute__ ((noinline)) probe_connection_t *probe_lookup_slow (int fd, uint32_t entry)
+static probe_connection_t *look_again (int fd, uint32_t entry)
 {
   if (entry & PROBE_NO_STREAM) {
-    if (entry != PROBE_NO_STREAM) {
-      __atomic_store_n (&probe_fds[fd], entry - 1, __ATOMIC_RELAXED);
-      return NULL;
-    }
     uint32_t expected = entry;
     if (!__atomic_compare_exchange_n (&probe_fds[fd], &expected, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
       return NULL;
@@ -221,6 +248,21 @@ __attribute__ ((noinline)) probe_connection_t *probe_lookup_slow (int fd, uint32
     probe_record_drop (fd); // stale: of another activation
   }
   return first_sight (fd);
+}
+
+__attribute__ ((noinline)) probe_connection_t *probe_lookup_slow (int fd, uint32_t entry,
+                                                                  uint32_t *ret_generation)
+{
+  if (entry > PROBE_NO_STREAM) {
+    __atomic_store_n (&probe_fds[fd], entry - 1, __ATOMIC_RELAXED);
+    return NULL;
+  }
+  int saved = errno;
+  probe_connection_t *self = look_again (fd, entry);
+  if (self)
+    *ret_generation = __atomic_load_n (&self->generation, __ATOMIC_RELAXED);
+  errno = saved;
+  return self;
 }
 
 /* Born ones are described at their first transfer. 0: no stream socket. */
@@ -287,7 +329,7 @@ void probe_connections_reset (void)
   pool_free = 0;
   for (uint32_t i = pool_used (); i-- > 0;) {
     probe_pool[i].busy[PROBE_IN] = probe_pool[i].busy[PROBE_OUT] =
-        word (probe_pool[i].generation, PROBE_DEAD);
+        probe_word (probe_pool[i].generation, PROBE_DEAD);
     probe_pool[i].pending_size = 0;
     record_free (&probe_pool[i]);
   }

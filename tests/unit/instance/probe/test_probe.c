@@ -44,6 +44,7 @@ unsigned probe_connections_pending (void)
   seen_embed |= probe_actions & WEFT_ACTION_EMBED;
   return finishing ? finishing-- : 0;
 }
+void probe_leases_begin (void) {}
 void probe_connections_reset (void)
 {
   child_resets++;
