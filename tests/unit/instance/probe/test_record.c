@@ -2,7 +2,12 @@
 /* record: leases. One thread in the middle of a body, and what others do to it. */
 #include "../../../../instance/probe/record.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "../../../support/fake_kernel.h"
 
@@ -216,6 +221,29 @@ static void test_race (void **state)
   assert_true (given_up < 150);
 }
 
+/* A sandbox that kills whoever asks for a barrier is not asked. */
+static void test_sandbox (void **state)
+{
+  struct sock_filter code[] = {
+      BPF_STMT (BPF_LD | BPF_W | BPF_ABS, offsetof (struct seccomp_data, nr)),
+      BPF_JUMP (BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+      BPF_STMT (BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+      BPF_STMT (BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog filter = {.len = sizeof code / sizeof *code, .filter = code};
+  pid_t child = fork ();
+  if (child == 0) {
+    if (prctl (PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl (PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+      _exit (2);
+    probe_leases_begin ();
+    _exit (0);
+  }
+  int status;
+  assert_int_equal (waitpid (child, &status, 0), child);
+  assert_true (WIFEXITED (status));
+  assert_int_equal (WEXITSTATUS (status), 0);
+}
+
 int main (void)
 {
 #define TEST(name) cmocka_unit_test_setup (name, fake_setup)
@@ -228,6 +256,7 @@ int main (void)
       TEST (test_late_lessee),
       TEST (test_race),
       TEST (test_doubtful_section),
+      TEST (test_sandbox),
   };
   probe_leases_begin ();
   return cmocka_run_group_tests (tests, NULL, fake_teardown);
