@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,13 +14,16 @@
 #include "../../../../controller/cli/nothing.h"
 #include "../../../../controller/cli/orders.h"
 
+#define PLACES_A_SIDE 9 /* their product is past WEFT_SELECTORS_MAX */
+static_assert (PLACES_A_SIDE * PLACES_A_SIDE > WEFT_SELECTORS_MAX, "too few to be refused");
+
 #define ALL (WEFT_ACTION_ROOT | WEFT_ACTION_EMBED | WEFT_ACTION_CAPTURE)
 
 /* Reads "--a b --c d" as options of `verb`. */
 static int read_orders (const char *verb, const char *line, uint32_t actions, ctl_orders_t **ret_orders)
 {
   static char text[2048];
-  char *argv[32] = {(char *) (uintptr_t) verb};
+  char *argv[2 * WEFT_OPTIONS_MAX] = {(char *) (uintptr_t) verb};
   int argc = 1;
   ctl_call_t call;
   snprintf (text, sizeof text, "%s", line);
@@ -115,9 +119,11 @@ static void test_the_rest (void **state)
 
 static void test_what_is_refused (void **state)
 {
-  /* 5 times 4 are more than 16. */
-  const char *many_places = "--on pid=1 --on pid=2 --on pid=3 --on pid=4 --on pid=5 "
-                            "--root pid=1 --root pid=2 --root pid=3 --root pid=4";
+  /* --on and --root multiply. */
+  char many_places[64 * PLACES_A_SIDE] = "";
+  for (int n = 0, size = 0; n < PLACES_A_SIDE; n++)
+    size += snprintf (many_places + size, sizeof many_places - (size_t) size,
+                      "--on pid=%d --root service=%d ", n + 1, n + 1);
   const char *bad[] = {"",
                        "--on srv=x",
                        "--on * --sample 0/1",
