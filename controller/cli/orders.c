@@ -149,7 +149,10 @@ static void add_action (ctl_orders_t *self, const weft_instruction_t *rest, uint
   self->order[n].actions |= bit;
 }
 
-static int read_actions (const ctl_call_t *call, const places_t *on, uint32_t actions, ctl_orders_t *self)
+/* `pinned`: nothing outside `on` may be touched, so a place of its own only narrows;
+ * otherwise it takes the place of `on` for that action. */
+static int read_actions (const ctl_call_t *call, const places_t *on, int pinned, uint32_t actions,
+                         ctl_orders_t *self)
 {
   weft_instruction_t rest = {0};
   if (read_rest (call, &rest) < 0)
@@ -157,7 +160,7 @@ static int read_actions (const ctl_call_t *call, const places_t *on, uint32_t ac
   int named = 0;
   for (size_t n = 0; n < ACTION_COUNT; n++)
     named |= ctl_call_has (call, actions_known[n].name);
-  if (!named && !actions)
+  if (!actions && (on->count || !named))
     actions = WEFT_ACTION_ROOT | WEFT_ACTION_EMBED | WEFT_ACTION_CAPTURE;
   for (size_t n = 0; n < ACTION_COUNT; n++) {
     places_t own = {0}, both = {0};
@@ -165,7 +168,7 @@ static int read_actions (const ctl_call_t *call, const places_t *on, uint32_t ac
       return WEFT_E_USAGE;
     if (own.count == 0 && !(actions & actions_known[n].bit))
       continue;
-    if (own.count && on->count && narrow (on, &own, &both) < 0)
+    if (own.count && pinned && narrow (on, &own, &both) < 0)
       return WEFT_E_USAGE;
     const places_t *places = both.count ? &both : own.count ? &own : on;
     if (places->count == 0) {
@@ -191,7 +194,7 @@ int ctl_orders_read (const ctl_call_t *call, const char (*on)[WEFT_SELECTOR_MAX]
   if (on_count == 0)
     rc = read_places (call, "on", &given);
   if (rc == 0)
-    rc = read_actions (call, &given, actions, self);
+    rc = read_actions (call, &given, on_count > 0, actions, self);
   if (rc < 0)
     free (self);
   else

@@ -85,7 +85,10 @@ static const ctl_option_t controller_options[] = {
 
 static const ctl_option_t run_options[] = {OPT_SERVICE};
 static const ctl_option_t attach_options[] = {OPT_ALL, OPT_SERVICE, OPT_JSON};
-static const ctl_option_t detach_options[] = {OPT_ALL, OPT_JSON};
+static const ctl_option_t detach_options[] = {
+    {"all", NULL, "every VM that is joined", 0},
+    OPT_JSON,
+};
 static const ctl_option_t ls_options[] = {
     {"all", NULL, "also instances that have left", 0},
     OPT_JSON,
@@ -149,8 +152,8 @@ const ctl_verb_t ctl_verbs[] = {
     {"ls", "", "list instances: what runs where, under which instructions, what was lost", NULL,
      OPTIONS (ls_options), 0, 0, 0, ctl_verb_ls},
     {"instruct", "", "broadcast a long-lived profile instruction",
-     "--on gives the place for all three actions; --root, --embed and --capture each give their own. Without "
-     "--on only the actions that are named are in force.",
+     "--on gives the place of all three actions; --root, --embed and --capture give one action a place of "
+     "its own instead. Without --on only the actions that are named are in force.",
      OPTIONS (instruct_options), 0, 0, 0, ctl_verb_instruct},
     {"stop", "ID…", "end instructions", NULL, OPTIONS (stop_options), 1, -1, 0, ctl_verb_stop},
     {"tasks", "", "list tasks by name, or each execution", NULL, OPTIONS (tasks_options), 0, 0, 0,

@@ -67,7 +67,7 @@ def follow(running, number):
 
 def instruct_all(stage):
     """Each VM is told something of its own."""
-    return (instruct(stage, "--on", "service=front", "--root", "service=front", "--embed", "service=front")
+    return (instruct(stage, "--root", "service=front", "--embed", "service=front")
             + instruct(stage, "--embed", "service=orders", "--capture", "service=orders")
             + instruct(stage, "--capture", "service=pricing"))
 

@@ -14,13 +14,11 @@
 #include "../../../../controller/cli/nothing.h"
 #include "../../../../controller/cli/orders.h"
 
-#define PLACES_A_SIDE 9 /* their product is past WEFT_SELECTORS_MAX */
-static_assert (PLACES_A_SIDE * PLACES_A_SIDE > WEFT_SELECTORS_MAX, "too few to be refused");
-
 #define ALL (WEFT_ACTION_ROOT | WEFT_ACTION_EMBED | WEFT_ACTION_CAPTURE)
 
 /* Reads "--a b --c d" as options of `verb`. */
-static int read_orders (const char *verb, const char *line, uint32_t actions, ctl_orders_t **ret_orders)
+static int read_pinned (const char *verb, const char *line, const char (*on)[WEFT_SELECTOR_MAX],
+                        uint32_t on_count, uint32_t actions, ctl_orders_t **ret_orders)
 {
   static char text[2048];
   char *argv[2 * WEFT_OPTIONS_MAX] = {(char *) (uintptr_t) verb};
@@ -31,7 +29,12 @@ static int read_orders (const char *verb, const char *line, uint32_t actions, ct
     argv[argc++] = word;
   setenv ("WEFT_CONTROLLER", "ipc:///tmp/none", 1);
   assert_int_equal (ctl_call_parse (&call, ctl_verb_find (verb), argc, argv), 0);
-  return ctl_orders_read (&call, NULL, 0, actions, ret_orders);
+  return ctl_orders_read (&call, on, on_count, actions, ret_orders);
+}
+
+static int read_orders (const char *verb, const char *line, uint32_t actions, ctl_orders_t **ret_orders)
+{
+  return read_pinned (verb, line, NULL, 0, actions, ret_orders);
 }
 
 static ctl_orders_t *orders (const char *line)
@@ -73,16 +76,30 @@ static void test_named_actions_only (void **state)
   free (self);
 }
 
-static void test_on_narrows (void **state)
+/* --on is for what has no place of its own. */
+static void test_own_places (void **state)
 {
-  ctl_orders_t *self = orders ("--on service=front --root service=front --embed vm=jvm");
+  ctl_orders_t *self = orders ("--on service=orders --root service=front");
   assert_int_equal (self->count, 2);
   assert_order (self, 0, WEFT_ACTION_ROOT, 1, "service=front");
-  assert_order (self, 1, WEFT_ACTION_EMBED, 1, "service=front,vm=jvm");
+  assert_order (self, 1, WEFT_ACTION_EMBED | WEFT_ACTION_CAPTURE, 1, "service=orders");
   free (self);
   self = orders ("--on * --root service=front --embed *");
+  assert_int_equal (self->count, 2);
   assert_order (self, 0, WEFT_ACTION_ROOT, 1, "service=front");
-  assert_order (self, 1, WEFT_ACTION_EMBED, 1, "*");
+  assert_order (self, 1, WEFT_ACTION_EMBED | WEFT_ACTION_CAPTURE, 1, "*");
+  free (self);
+}
+
+/* What was named by pid is all that is touched. */
+static void test_pinned_places_narrow (void **state)
+{
+  static const char on[1][WEFT_SELECTOR_MAX] = {"pid=7"};
+  ctl_orders_t *self = NULL;
+  assert_int_equal (read_pinned ("profile", "--root service=front --embed *", on, 1, ALL, &self), 0);
+  assert_int_equal (self->count, 2);
+  assert_order (self, 0, WEFT_ACTION_ROOT, 1, "pid=7,service=front");
+  assert_order (self, 1, WEFT_ACTION_EMBED | WEFT_ACTION_CAPTURE, 1, "pid=7");
   free (self);
 }
 
@@ -92,7 +109,7 @@ static void test_profile_fills_up (void **state)
   ctl_orders_t *self = NULL, part;
   assert_int_equal (read_orders ("profile", "--on vm=jvm --root service=front", ALL, &self), 0);
   assert_int_equal (self->count, 2);
-  assert_order (self, 0, WEFT_ACTION_ROOT, 1, "vm=jvm,service=front");
+  assert_order (self, 0, WEFT_ACTION_ROOT, 1, "service=front");
   assert_order (self, 1, WEFT_ACTION_EMBED | WEFT_ACTION_CAPTURE, 1, "vm=jvm");
   ctl_orders_part (self, WEFT_ACTION_CAPTURE, &part);
   assert_int_equal (part.count, 1);
@@ -119,11 +136,6 @@ static void test_the_rest (void **state)
 
 static void test_what_is_refused (void **state)
 {
-  /* --on and --root multiply. */
-  char many_places[64 * PLACES_A_SIDE] = "";
-  for (int n = 0, size = 0; n < PLACES_A_SIDE; n++)
-    size += snprintf (many_places + size, sizeof many_places - (size_t) size,
-                      "--on pid=%d --root service=%d ", n + 1, n + 1);
   const char *bad[] = {"",
                        "--on srv=x",
                        "--on * --sample 0/1",
@@ -136,11 +148,15 @@ static void test_what_is_refused (void **state)
                        "--on * --lease 1s",
                        "--on * --lease 2h",
                        "--on * --carrier b3",
-                       "--on * --embed-to 10.0.0.0/8",
-                       many_places};
+                       "--on * --embed-to 10.0.0.0/8"};
   ctl_orders_t *self = NULL;
   for (size_t n = 0; n < sizeof bad / sizeof *bad; n++)
     assert_int_equal (read_orders ("instruct", bad[n], 0, &self), WEFT_E_USAGE);
+  /* Pinned places and places of its own multiply. */
+  static const char on[WEFT_SELECTORS_MAX][WEFT_SELECTOR_MAX] = {"pid=1", "pid=2"};
+  assert_int_equal (
+      read_pinned ("profile", "--root service=a --root service=b", on, WEFT_SELECTORS_MAX, ALL, &self),
+      WEFT_E_USAGE);
   assert_null (self);
 }
 
@@ -169,7 +185,8 @@ int main (void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test (test_on_alone_is_everything),
       cmocka_unit_test (test_named_actions_only),
-      cmocka_unit_test (test_on_narrows),
+      cmocka_unit_test (test_own_places),
+      cmocka_unit_test (test_pinned_places_narrow),
       cmocka_unit_test (test_profile_fills_up),
       cmocka_unit_test (test_the_rest),
       cmocka_unit_test (test_what_is_refused),
