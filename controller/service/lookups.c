@@ -58,17 +58,21 @@ static int filter (ctl_execution_t **execution_p, void *arg)
   return self->fn (execution_p, self->arg);
 }
 
-static int each_of (ctl_house_t *house, const scope_t *scope, ctl_execution_fn *fn, void *arg)
+/* What ends the walk through one place without being an error. */
+#define ENOUGH 1
+
+/* `in_store` as in ctl_places_t. */
+static int each_of (ctl_house_t *house, const scope_t *scope, int *in_store, ctl_execution_fn *fn, void *arg)
 {
-  const ctl_places_t places = {house->correlate, house->sink, house->store};
+  const ctl_places_t places = {house->correlate, house->sink, house->store, in_store};
   filter_t f = {.scope = scope, .fn = fn, .arg = arg};
   if (scope->instruction_count == 0)
     return ctl_questions_each (&places, 0, scope->from_ns, scope->to_ns, filter, &f);
   int rc = 0;
-  for (uint32_t n = 0; rc == 0 && n < scope->instruction_count; n++)
+  for (uint32_t n = 0; rc >= 0 && n < scope->instruction_count; n++)
     rc = ctl_questions_each (&places, scope->instructions[n], 0, UINT64_MAX, filter, &f);
   f.orphans_only = 1;
-  if (rc == 0)
+  if (rc >= 0)
     rc = ctl_questions_each (&places, 0, scope->from_ns, scope->to_ns, filter, &f);
   return rc;
 }
@@ -94,7 +98,7 @@ int ctl_lookup_tasks (ctl_house_t *house, const json_t *request, ctl_reply_t *re
     return rc;
   ctl_analysis_t *analysis = NULL;
   ctl_analyse_t *analyse = ctl_analyse_new ();
-  rc = analyse ? each_of (house, &scope, analyse_one, analyse) : WEFT_E_NOMEM;
+  rc = analyse ? each_of (house, &scope, NULL, analyse_one, analyse) : WEFT_E_NOMEM;
   if (rc == 0)
     rc = ctl_analyse_finish (analyse, &analysis);
   ctl_analyse_destroy (&analyse);
@@ -107,26 +111,91 @@ int ctl_lookup_tasks (ctl_house_t *house, const json_t *request, ctl_reply_t *re
   return rc;
 }
 
+/* ---- each ----------------------------------------------------------------- */
+
+/* One execution on its way into the answer. */
 typedef struct {
-  ctl_reply_t *reply;
-  uint32_t limit;
-  int more;
+  uint64_t start_ns;
+  uint8_t task[WEFT_TASK_ID_SIZE];
+  ctl_frame_t frame;
+} picked_t;
+
+/* The newest `limit` executions, whatever order they come in: up to twice as many are kept, then the
+ * older half is dropped. */
+typedef struct {
+  picked_t *picked;
+  uint32_t count, limit;
+  int more;     /* some were dropped */
+  int is_full;  /* picked[limit - 1] is the oldest that can still be wanted */
+  int in_store; /* newest first: what follows is not wanted either */
 } collect_t;
 
-/* What ends the walk without being an error. */
-#define ENOUGH 1
+/* Newest first, of one moment by id: a total order, the same for the same tasks. */
+static int compare_picked (const void *left, const void *right)
+{
+  const picked_t *a = left, *b = right;
+  if (a->start_ns != b->start_ns)
+    return a->start_ns > b->start_ns ? -1 : 1;
+  return memcmp (a->task, b->task, sizeof a->task);
+}
+
+static void sort_and_cut (collect_t *self)
+{
+  if (self->count)
+    qsort (self->picked, self->count, sizeof *self->picked, compare_picked);
+  self->more |= self->count > self->limit;
+  while (self->count > self->limit)
+    free (self->picked[--self->count].frame.data);
+  self->is_full = self->count == self->limit;
+}
+
+static int make_room (collect_t *self)
+{
+  if (self->count == 2 * self->limit) {
+    sort_and_cut (self);
+    return 0;
+  }
+  if (self->count & (self->count - 1)) /* grows at powers of two */
+    return 0;
+  picked_t *grown = realloc (self->picked, (self->count ? self->count * 2u : 1u) * sizeof *grown);
+  if (!grown)
+    return WEFT_E_NOMEM;
+  self->picked = grown;
+  return 0;
+}
 
 static int collect_one (ctl_execution_t **execution_p, void *arg)
 {
   collect_t *self = arg;
-  if (self->reply->frame_count == self->limit) {
+  const ctl_execution_t *execution = *execution_p;
+  picked_t one = {.start_ns = execution->start_ns};
+  memcpy (one.task, execution->task, sizeof one.task);
+  if (self->in_store && self->count >= self->limit && !self->is_full)
+    sort_and_cut (self);
+  if (self->in_store && self->is_full && compare_picked (&one, &self->picked[self->limit - 1]) > 0) {
     self->more = 1;
     return ENOUGH;
   }
-  void *data = NULL;
-  size_t size = 0;
-  int rc = ctl_execution_pack (*execution_p, &data, &size);
-  return rc < 0 ? rc : ctl_reply_frame (self->reply, data, size);
+  int rc = make_room (self);
+  if (rc == 0)
+    rc = ctl_execution_pack (execution, &one.frame.data, &one.frame.size);
+  if (rc == 0)
+    self->picked[self->count++] = one;
+  return rc;
+}
+
+/* Hands the frames over to the reply; frees what is not wanted. */
+static int answer_picked (collect_t *self, int rc, ctl_reply_t *reply)
+{
+  sort_and_cut (self);
+  for (uint32_t n = 0; n < self->count; n++) {
+    if (rc >= 0)
+      rc = ctl_reply_frame (reply, self->picked[n].frame.data, self->picked[n].frame.size);
+    else
+      free (self->picked[n].frame.data);
+  }
+  free (self->picked);
+  return rc < 0 ? rc : 0;
 }
 
 int ctl_lookup_each (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
@@ -136,9 +205,9 @@ int ctl_lookup_each (ctl_house_t *house, const json_t *request, ctl_reply_t *rep
   if (rc < 0)
     return rc;
   json_int_t limit = json_integer_value (json_object_get (request, "limit"));
-  collect_t collect = {.reply = reply,
-                       .limit = limit > 0 && limit < WEFT_EACH_MAX ? (uint32_t) limit : WEFT_EACH_MAX};
-  rc = each_of (house, &scope, collect_one, &collect);
+  collect_t collect = {.limit = limit > 0 && limit < WEFT_EACH_MAX ? (uint32_t) limit : WEFT_EACH_MAX};
+  rc = each_of (house, &scope, &collect.in_store, collect_one, &collect);
+  rc = answer_picked (&collect, rc, reply);
   if (rc < 0)
     return ctl_reply_refuse (reply, rc, "the executions could not be read: %s",
                              house->store ? ctl_store_why (house->store) : weft_status_text (rc));
@@ -151,7 +220,7 @@ int ctl_lookup_each (ctl_house_t *house, const json_t *request, ctl_reply_t *rep
 int ctl_lookup_show (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
 {
   const char *prefix = json_string_value (json_object_get (request, "task"));
-  ctl_places_t places = {house->correlate, house->sink, house->store};
+  ctl_places_t places = {house->correlate, house->sink, house->store, NULL};
   ctl_execution_t *execution = NULL;
   uint32_t count = 0;
   int rc = ctl_questions_find (&places, prefix ? prefix : "", &execution, &count);

@@ -97,9 +97,13 @@ int ctl_questions_each (const ctl_places_t *places, uint32_t instruction, uint64
                         ctl_execution_fn *fn, void *arg)
 {
   ask_t ask = {.places = places, .fn = fn, .arg = arg};
+  if (places->in_store)
+    *places->in_store = 0;
   int rc = ctl_correlate_each (places->correlate, instruction, from_ns, to_ns, from_memory, &ask);
   if (rc == 0 && places->sink)
     rc = ctl_sink_each (places->sink, instruction, from_ns, to_ns, from_elsewhere, &ask);
+  if (places->in_store)
+    *places->in_store = 1;
   if (rc == 0 && places->store)
     rc = ctl_store_each (places->store, instruction, from_ns, to_ns, from_elsewhere, &ask);
   free (ask.seen.ids);

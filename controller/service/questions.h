@@ -16,6 +16,7 @@ typedef struct {
   ctl_correlate_t *correlate;
   ctl_sink_t *sink;
   ctl_store_t *store;
+  int *in_store; /* may be NULL; set while the store is walked: from then on the newest comes first */
 } ctl_places_t;
 
 /* As ctl_correlate_each, over all places. Each task once: what is in memory, then the

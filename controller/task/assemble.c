@@ -33,28 +33,59 @@ static uint64_t key_of (const ctl_entry_t *entry)
       return (a) < (b) ? -1 : 1;                                                                             \
   } while (0)
 
+/* Numbers depend on who came first, texts do not. */
+static int compare_places (const ctl_assemble_t *in, const ctl_entry_t *a, const ctl_entry_t *b)
+{
+  const ctl_names_t *names = ctl_instances_names (in->instances);
+  char left[CTL_PEER_TEXT_MAX], right[CTL_PEER_TEXT_MAX];
+  int order = memcmp (ctl_instances_at (in->instances, a->instance)->uuid,
+                      ctl_instances_at (in->instances, b->instance)->uuid, WEFT_UUID_SIZE);
+  if (order == 0)
+    order = strcmp (ctl_names_text (names, a->name), ctl_names_text (names, b->name));
+  if (order == 0) {
+    ctl_peers_text (in->peers, a->peer, left);
+    ctl_peers_text (in->peers, b->peer, right);
+    order = strcmp (left, right);
+  }
+  return order;
+}
+
+/* What R3 would make of a copy that came on this connection. */
+static int class_of (const ctl_assemble_t *in, const ctl_entry_t *entry)
+{
+  int wanted = 0;
+  uint16_t sender;
+  return ctl_peers_find_bare (in->peers, entry->link, &wanted, &sender) ? 1 + wanted : 0;
+}
+
 /* By kind, by key, and of one key the copy that counts first (M2). Two that agree
  * in all of this are told apart by nothing that the result would show. */
-static int compare_entries (const void *left, const void *right)
+static int compare_entries (const void *left, const void *right, void *arg)
 {
   const ctl_entry_t *a = *(const ctl_entry_t *const *) left;
   const ctl_entry_t *b = *(const ctl_entry_t *const *) right;
+  int top = a->flags & b->flags & CTL_ENTRY_TOP; /* then a link is a hash, new with each start of ours */
   ORDER (a->kind, b->kind);
   ORDER (key_of (a), key_of (b));
   ORDER (is_open (a), is_open (b));
   ORDER (b->end_ns, a->end_ns);
   ORDER (a->start_ns, b->start_ns);
-  ORDER (a->link, b->link);
+  ORDER (a->flags, b->flags);
+  if (!top)
+    ORDER (a->link, b->link);
   ORDER (a->subtask, b->subtask);
   ORDER (a->cpu_ns, b->cpu_ns);
   ORDER (a->status, b->status);
   ORDER (a->error, b->error);
   ORDER (a->reason, b->reason);
-  ORDER (a->flags, b->flags);
   ORDER (a->instruction, b->instruction);
-  ORDER (a->instance, b->instance);
-  ORDER (a->name, b->name);
-  ORDER (a->peer, b->peer);
+  if (a->instance != b->instance || a->name != b->name || a->peer != b->peer) {
+    int order = compare_places (arg, a, b);
+    if (order)
+      return order;
+  }
+  if (top && a->link != b->link)
+    ORDER (class_of (arg, a), class_of (arg, b));
   return 0;
 }
 
@@ -256,7 +287,7 @@ int ctl_assemble (const ctl_assemble_t *self, const uint8_t task[WEFT_TASK_ID_SI
   uint64_t duplicates = 0;
   work_t work = {.in = self};
   if (count > 1)
-    qsort (entries, count, sizeof (const ctl_entry_t *), compare_entries);
+    qsort_r (entries, count, sizeof (const ctl_entry_t *), compare_entries, (void *) (uintptr_t) self);
   count = drop_copies (entries, count, &duplicates);
   work.capture = work.embed = entries;
   while (work.captures < count && entries[work.captures]->kind == WEFT_REPORT_CAPTURE)

@@ -343,7 +343,9 @@ static uint16_t boot_of (ctl_correlate_t *self, const weft_batch_head_t *head, u
     self->boot[at].anchor = head->anchor;
     self->boots++;
   }
-  if (head->anchor.boot_ns < self->boot[at].anchor.boot_ns)
+  const weft_anchor_t *known = &self->boot[at].anchor;
+  if (head->anchor.boot_ns < known->boot_ns ||
+      (head->anchor.boot_ns == known->boot_ns && head->anchor.real_ns < known->real_ns))
     self->boot[at].anchor = head->anchor;
   return (uint16_t) at;
 }
@@ -364,9 +366,16 @@ static int begin_batch (ctl_correlate_t *self, const weft_batch_head_t *head, ui
 
 static int take_bare (ctl_correlate_t *self, const weft_report_t *report, uint16_t instance)
 {
+  uint64_t connection = ctl_peers_connection (self->peers, &report->local, &report->peer);
+  uint16_t known;
+  int wanted;
   self->stats.bares++;
-  ctl_peers_bare (self->peers, ctl_peers_connection (self->peers, &report->local, &report->peer),
-                  report->reason, instance);
+  /* A port used again by somebody else: which of the two is named must not depend on who came first. */
+  if (ctl_peers_find_bare (self->peers, connection, &wanted, &known) && known != instance &&
+      memcmp (ctl_instances_at (self->instances, known)->uuid,
+              ctl_instances_at (self->instances, instance)->uuid, WEFT_UUID_SIZE) < 0)
+    instance = known;
+  ctl_peers_bare (self->peers, connection, report->reason, instance);
   return 0;
 }
 

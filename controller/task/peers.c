@@ -154,7 +154,8 @@ void ctl_peers_bare (ctl_peers_t *self, uint64_t connection, uint8_t reason, uin
       place = &set[i];
   }
   if (place->connection != connection)
-    *place = (bare_t){.connection = connection, .instance = instance};
+    *place = (bare_t){.connection = connection};
+  place->instance = instance;
   place->written = ++self->bare_written;
   place->classes |= reason == WEFT_REASON_UNMATCHED ? CLASS_UNMATCHED : CLASS_WANTED;
 }
