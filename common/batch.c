@@ -4,43 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "batch_layout.h"
 #include "cursor.h"
 #include "wire.h"
-
-/* ---- layout ------------------------------------------------------------
- * Drawn in PROTOCOL.md. The writer uses one encoding of each field, so that
- * finish can patch and a reader can compare; readers take every legal one. */
-#define HEAD_FIELDS 13u
-#define HEAD_TO_NS  96u /* the eight bytes after their tag; so are the next three */
-#define HEAD_COUNT  105u
-#define HEAD_LOSSES 110u
-#define HEAD_ENTRY  183u
-#define HEAD_SIZE   187u
-_Static_assert(WEFT_LOSS_COUNT == 8, "the drawn head has room for eight causes");
-
-#define ENTRY_STRING  0u
-#define REPORT_FIELDS 16u
-/* Offsets in a report as the writer packs it. */
-#define AT_KIND        3u
-#define AT_FLAGS       5u
-#define AT_REASON      9u
-#define AT_ERROR       10u
-#define AT_STATUS      12u
-#define AT_INSTRUCTION 15u
-#define AT_TID         20u
-#define AT_TASK        26u
-#define AT_REQUEST     43u
-#define AT_SUBTASK     52u
-#define AT_START       61u
-#define AT_END         70u
-#define AT_CPU         78u /* its tag: nil or uint64 */
-#define ADDRESS_SIZE   19u
-#define TAIL_SIZE      45u /* two addresses with their tags, the name index with its */
-#define REPORT_SIZE    (AT_CPU + 9u + TAIL_SIZE)
-_Static_assert(REPORT_SIZE <= WEFT_REPORT_MAX, "a report keeps its bound");
-
-#define STRING_HEAD 4u /* array of two, kind 0, str8 and its size */
-_Static_assert(WEFT_NAME_MAX <= 255, "names fit a str8");
 
 /* ---- writing ----------------------------------------------------------- */
 #define SLOTS (2u * WEFT_BATCH_STRINGS_MAX) /* at most half full: probes stay short */
