@@ -448,6 +448,7 @@ static const field_t up_field[] = {
     FIELD (weft_up_message_t, service, TYPE_TEXT, HELLO, REQUIRED),
     FIELD (weft_up_message_t, host, TYPE_TEXT, HELLO, 0),
     FIELD (weft_up_message_t, listens, TYPE_TEXT, HELLO, 0),
+    FIELD (weft_up_message_t, replayed, TYPE_U32, HELLO, 0),
     FIELD (weft_up_message_t, bytes_total, TYPE_U64, ACK | BYE, 0),
     FIELD (weft_up_message_t, bytes_spoken, TYPE_U64, ACK | BYE, 0),
     FIELD (weft_up_message_t, connections_given_up, TYPE_U64, ACK | BYE, 0),

@@ -95,7 +95,8 @@ typedef struct {
   char version[WEFT_VM_VERSION_MAX];
   char service[WEFT_SERVICE_MAX];
   char host[WEFT_HOST_MAX];
-  char listens[64]; /* ":8080 :8081", for people */
+  char listens[64];  /* ":8080 :8081", for people */
+  uint32_t replayed; /* 1: out of a recording, nobody is there */
   /* ACK, BYE: what the probe counts since its start */
   uint64_t bytes_total;  /* on stream sockets */
   uint64_t bytes_spoken; /* of these on connections that it understands */

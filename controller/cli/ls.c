@@ -12,13 +12,14 @@
 #include "roster.h"
 #include "verbs.h"
 
-/* One that has left is only of interest while something of it is missing. */
+/* One that has left is only of interest while something of it is missing; one out of a recording never
+ * was here. */
 static int is_shown (const ctl_instance_t *instance, int all)
 {
   uint64_t lost = 0;
   for (int n = 0; n < WEFT_LOSS_COUNT; n++)
     lost += instance->losses[n];
-  return all || instance->presence != CTL_INSTANCE_LEFT || lost > 0;
+  return all || instance->presence != CTL_INSTANCE_LEFT || (lost > 0 && !instance->replayed);
 }
 
 static int print (const ctl_call_t *call, const ctl_roster_t *roster)

@@ -115,7 +115,9 @@ static int take_hello (ctl_instances_t *self, ctl_instance_t *instance, const we
   instance->pid = message->pid;
   memcpy (instance->boot, message->boot, WEFT_UUID_SIZE);
   instance->epoch = message->epoch;
-  instance->presence = CTL_INSTANCE_PRESENT;
+  /* Nobody stands behind a recording: it is not waited for, asked, or told anything. */
+  instance->replayed = message->replayed != 0;
+  instance->presence = instance->replayed ? CTL_INSTANCE_LEFT : CTL_INSTANCE_PRESENT;
   return 0;
 }
 

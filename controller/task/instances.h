@@ -27,6 +27,7 @@ typedef struct {
   int64_t pid;
   const char *vm, *version, *service, *host, *listens; /* interned, never NULL */
   ctl_presence_t presence;
+  uint8_t replayed;    /* out of a recording: LEFT from the beginning */
   uint64_t epoch;      /* last one acknowledged */
   uint32_t active;     /* WEFT_ACTION_* last acknowledged */
   uint64_t seen_ns;    /* CLOCK_MONOTONIC of the last message */

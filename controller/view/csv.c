@@ -151,7 +151,9 @@ int ctl_csv_instances (FILE *out, const ctl_instance_t *const *instances, uint32
     text (out, instance->service, ',');
     text (out, instance->host, ',');
     text (out, instance->listens, ',');
-    fprintf (out, "%s,", presence[instance->presence < CTL_INSTANCE_COUNT ? instance->presence : 1]);
+    fprintf (out, "%s,",
+             instance->replayed ? "replayed"
+                                : presence[instance->presence < CTL_INSTANCE_COUNT ? instance->presence : 1]);
     number (out, instance->reports, ',');
     number (out, instance->bytes_total, ',');
     number (out, instance->bytes_spoken, ',');

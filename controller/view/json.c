@@ -184,6 +184,8 @@ json_t *ctl_json_instance (const ctl_instance_t *instance)
   rc |= json_object_set_new (json, "host", ctl_json_text (instance->host));
   rc |= json_object_set_new (json, "listens", ctl_json_text (instance->listens));
   rc |= json_object_set_new (json, "presence", json_string (presence_text[instance->presence]));
+  if (instance->replayed)
+    rc |= json_object_set_new (json, "replayed", json_true ());
   rc |= json_object_set_new (json, "active", active);
 #define XX(field) rc |= json_object_set_new (json, #field, count (instance->field));
   NUMBER_MAP (XX)
@@ -247,6 +249,7 @@ int ctl_json_to_instance (const json_t *json, ctl_instance_t *ret_instance)
   instance.host = text_at (json, "host", &rc);
   instance.listens = text_at (json, "listens", &rc);
   instance.pid = (int64_t) number_at (json, "pid", INT64_MAX, &rc);
+  instance.replayed = json_is_true (json_object_get (json, "replayed"));
   instance.active = actions_of (json_object_get (json, "active"));
 #define XX(field)                                                                                            \
   instance.field = (__typeof__ (instance.field)) number_at (                                                 \

@@ -365,7 +365,10 @@ static void instance_cells (ctl_grid_t *grid, const ctl_style_t *style, const ct
   ctl_grid_cell (grid, instance->service);
   ctl_grid_cell (grid, instance->host);
   ctl_grid_cell (grid, instance->listens);
-  ctl_grid_own (grid, "%s", presence[instance->presence < CTL_INSTANCE_COUNT ? instance->presence : 1]);
+  ctl_grid_own (grid, "%s",
+                instance->replayed
+                    ? "replayed"
+                    : presence[instance->presence < CTL_INSTANCE_COUNT ? instance->presence : 1]);
   ctl_grid_own (grid, "%s", actions);
   ctl_grid_own (grid, "%s", share);
   number_cell (grid, lost);

@@ -132,10 +132,29 @@ static void test_texts_are_kept_once_and_bounded (void **state)
   ctl_names_destroy (&names);
 }
 
+static void test_out_of_a_recording (void **state)
+{
+  (void) state;
+  ctl_instances_t *self = ctl_instances_new ();
+  ctl_instance_t *instance = NULL;
+  weft_up_message_t message = message_of (WEFT_UP_HELLO, 1, 1);
+  message.replayed = 1;
+  assert_int_equal (ctl_instances_take (self, &message, &instance), 0);
+  assert_int_equal (instance->presence, CTL_INSTANCE_LEFT); /* nobody is there */
+  assert_int_equal (instance->replayed, 1);
+  assert_string_equal (instance->service, "orders");
+  message = message_of (WEFT_UP_HELLO, 1, 1);
+  assert_int_equal (ctl_instances_take (self, &message, &instance), 0);
+  assert_int_equal (instance->presence, CTL_INSTANCE_PRESENT);
+  assert_int_equal (instance->replayed, 0);
+  ctl_instances_destroy (&self);
+}
+
 int main (void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test (test_a_life_from_hello_to_bye),
+      cmocka_unit_test (test_out_of_a_recording),
       cmocka_unit_test (test_no_more_than_the_bound),
       cmocka_unit_test (test_losses_belong_to_their_interval),
       cmocka_unit_test (test_texts_are_kept_once_and_bounded),
