@@ -77,4 +77,16 @@
 #define WEFT_SINK_MAX            4096 /* executions of one transaction; what a full disk can hold back here */
 #define WEFT_ANALYSE_ORPHANS_MAX 4096 /* (service, reason) pairs told apart; services come from others */
 
+/* ---- record and replay --------------------------------------------------- */
+#define WEFT_RECORD_CHUNK_MAX                                                                                \
+  (1u << 20) /* bytes of the journal in one answer: a slow reader costs the controller no more at once */
+#define WEFT_RECORD_POLL_MS 100 /* between two looks when nothing was new */
+#define WEFT_REPLAY_REPEAT_MAX                                                                               \
+  4096                             /* each repeat has instances of its own: no more than WEFT_INSTANCES_MAX */
+#define WEFT_REPLAY_SPEED_MAX 1000 /* times the original pace; beyond, `max` is meant */
+#define WEFT_REPLAY_WINDOW    512  /* batches that may wait for their acknowledgement: 32 MiB at most */
+#define WEFT_REPLAY_RESEND_MS 1000 /* not acknowledged for so long: sent again */
+#define WEFT_REPLAY_STALL_MS  30000      /* nothing acknowledged for so long: the replay ends, and says so */
+#define WEFT_REPLAY_TASKS_MAX (1u << 24) /* distinct task ids that are counted: 512 MiB at most */
+
 #endif

@@ -12,14 +12,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "../../common/crc32c.h"
 #include "../../common/limits.h"
 #include "../../common/status.h"
-
-typedef struct {
-  uint32_t magic, size, crc32c, reserved;
-} record_t;
-_Static_assert(sizeof (record_t) == 16, "a record header is 16 bytes on disk");
+#include "journal_record.h"
 
 struct ctl_journal_t {
   int dir_fd;
@@ -29,11 +24,6 @@ struct ctl_journal_t {
   uint64_t offset;
   uint64_t records;
 };
-
-static size_t padded (size_t size)
-{
-  return (size + 7) & ~(size_t) 7;
-}
 
 static void segment_name (char out[24], uint32_t segment)
 {
@@ -133,7 +123,8 @@ static int status_of (int error)
 static int begin_segment (ctl_journal_t *self)
 {
   if (self->fd >= 0) {
-    fdatasync (self->fd);
+    /* Begun, not waited for: a second here is a second without heartbeats. */
+    sync_file_range (self->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
     close (self->fd);
     self->fd = -1;
     self->segment++;
@@ -151,16 +142,16 @@ int ctl_journal_append (ctl_journal_t *self, const void *frame, size_t size)
   static const uint8_t zeros[8];
   if (size == 0 || size > WEFT_FRAME_MAX)
     return WEFT_E_RANGE;
-  size_t total = sizeof (record_t) + padded (size);
+  size_t total = ctl_record_total (size);
   if (self->fd < 0 || (self->offset && self->offset + total > self->segment_max)) {
     int rc = begin_segment (self);
     if (rc < 0)
       return rc;
   }
-  record_t record = {CTL_JOURNAL_MAGIC, (uint32_t) size, weft_crc32c (0, frame, size), 0};
+  ctl_record_t record = ctl_record_of (frame, size);
   struct iovec parts[3] = {{&record, sizeof record},
                            {(void *) (uintptr_t) frame, size},
-                           {(void *) (uintptr_t) zeros, padded (size) - size}};
+                           {(void *) (uintptr_t) zeros, total - sizeof record - size}};
   errno = ENOSPC; /* what a short write means */
   ssize_t written = pwritev (self->fd, parts, 3, (off_t) self->offset);
   if (written != (ssize_t) total) {
@@ -224,6 +215,67 @@ uint32_t ctl_journal_last_number (const ctl_journal_t *self)
 uint64_t ctl_journal_records (const ctl_journal_t *self)
 {
   return self->records;
+}
+
+/* ---- copying while it is written ------------------------------------------ */
+
+ctl_journal_position_t ctl_journal_end (const ctl_journal_t *self)
+{
+  return (ctl_journal_position_t){self->segment, self->fd < 0 ? 0 : self->offset};
+}
+
+/* Whole records of one segment; *ret_damaged: something stands there that is none. */
+static int copy_from (const ctl_journal_t *self, const ctl_journal_position_t *from, void *buffer,
+                      size_t room, size_t *ret_size, int *ret_damaged)
+{
+  char name[24];
+  segment_name (name, from->segment);
+  int fd = openat (self->dir_fd, name, O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return errno == ENOENT ? WEFT_E_NOT_FOUND : WEFT_E_IO;
+  /* What is being written ends where the last append ended, whatever lies behind it. */
+  uint64_t left = UINT64_MAX;
+  if (from->segment == self->segment)
+    left = self->offset > from->offset ? self->offset - from->offset : 0;
+  ssize_t have = pread (fd, buffer, left < room ? (size_t) left : room, (off_t) from->offset);
+  close (fd);
+  if (have < 0)
+    return WEFT_E_IO;
+  *ret_size = ctl_record_whole (buffer, (size_t) have);
+  *ret_damaged = *ret_size == 0 && have > 0;
+  return 0;
+}
+
+int ctl_journal_copy (const ctl_journal_t *self, ctl_journal_position_t *position, void *buffer, size_t room,
+                      size_t *ret_size, uint32_t *ret_gaps)
+{
+  ctl_journal_position_t at = *position;
+  uint32_t gaps = 0, last = 0, count = 0;
+  size_t size = 0;
+  if (room < CTL_RECORD_MAX || at.offset % 8)
+    return WEFT_E_RANGE;
+  if (at.segment == 0)
+    at = (ctl_journal_position_t){next_segment (self->dir_fd, 0, &last, &count), 0};
+  if (at.segment == 0)
+    at = ctl_journal_end (self);
+  while (size == 0 && at.segment <= self->segment) {
+    int damaged = 0;
+    int rc = at.segment == self->segment && self->fd < 0
+                 ? 0
+                 : copy_from (self, &at, buffer, room, &size, &damaged);
+    if (rc < 0 && rc != WEFT_E_NOT_FOUND)
+      return rc;
+    at.offset += size;
+    gaps += rc < 0 || (damaged && at.segment < self->segment);
+    if (size || at.segment == self->segment)
+      break;
+    uint32_t next = next_segment (self->dir_fd, at.segment, &last, &count);
+    at = (ctl_journal_position_t){next ? next : self->segment, 0};
+  }
+  *position = at;
+  *ret_size = size;
+  *ret_gaps = gaps;
+  return 0;
 }
 
 /* ---- reading ------------------------------------------------------------ */
@@ -316,20 +368,10 @@ static int map_next (ctl_journal_reader_t *self)
 /* 1, or WEFT_E_MALFORMED. */
 static int read_record (ctl_journal_reader_t *self, const void **ret_frame, size_t *ret_size)
 {
-  uint64_t room = self->map_size - self->offset;
-  record_t record;
-  if (room < sizeof record)
-    return WEFT_E_MALFORMED;
-  memcpy (&record, self->map + self->offset, sizeof record);
-  if (record.magic != CTL_JOURNAL_MAGIC || record.size == 0 || record.size > WEFT_FRAME_MAX ||
-      padded (record.size) > room - sizeof record)
-    return WEFT_E_MALFORMED;
-  const uint8_t *frame = self->map + self->offset + sizeof record;
-  if (weft_crc32c (0, frame, record.size) != record.crc32c)
-    return WEFT_E_MALFORMED;
-  self->offset += sizeof record + padded (record.size);
-  *ret_frame = frame;
-  *ret_size = record.size;
+  int rc = ctl_record_read (self->map + self->offset, self->map_size - self->offset, ret_frame, ret_size);
+  if (rc < 0)
+    return rc;
+  self->offset += ctl_record_total (*ret_size);
   return 1;
 }
 

@@ -15,14 +15,14 @@
  *  J3  reading never goes past the first damaged record of a segment, and says where
  *  J4  at most WEFT_JOURNAL_SEGMENTS_MAX segments are kept
  * Survives the death of the controller, not that of the host: nothing is synced
- * before close. One thread. */
+ * before close, and then the last segment only. One thread. */
 #ifndef CTL_JOURNAL_H
 #define CTL_JOURNAL_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define CTL_JOURNAL_MAGIC 0x31524a57u /* "WJR1", little endian */
+#include "journal_record.h"
 
 typedef struct {
   uint32_t segment; /* from 1 */
@@ -47,6 +47,15 @@ uint64_t ctl_journal_records (const ctl_journal_t *self);
 int ctl_journal_give_number (ctl_journal_t *self, uint32_t number);
 /* 0: none was given. */
 uint32_t ctl_journal_last_number (const ctl_journal_t *self);
+
+/* ---- copying while it is written ------------------------------------------ */
+/* Where the next record will begin. */
+ctl_journal_position_t ctl_journal_end (const ctl_journal_t *self);
+/* Copies whole records from *position on, as many as fit into `room` (at least CTL_RECORD_MAX), and
+ * moves *position behind them. Segment 0 is the oldest one there is. *ret_size 0: nothing newer.
+ * *ret_gaps: places where records are missing, removed (J4) or torn (J2). WEFT_E_RANGE, WEFT_E_IO. */
+int ctl_journal_copy (const ctl_journal_t *self, ctl_journal_position_t *position, void *buffer, size_t room,
+                      size_t *ret_size, uint32_t *ret_gaps);
 
 /* ---- reading ------------------------------------------------------------ */
 typedef struct ctl_journal_reader_t ctl_journal_reader_t;

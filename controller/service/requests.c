@@ -11,6 +11,7 @@
 #include "../../common/ids.h"
 #include "../../common/status.h"
 #include "../view/json.h"
+#include "journal_answer.h"
 #include "lookups.h"
 
 static const struct {
@@ -357,6 +358,7 @@ static const struct {
     {"tasks", ctl_lookup_tasks},
     {"each", ctl_lookup_each},
     {"show", ctl_lookup_show},
+    {"journal", ctl_journal_answer},
     {"stats", answer_stats},
     {"quit", answer_quit},
 };

@@ -16,6 +16,8 @@
  *   tasks       instructions[] from_ns to_ns         -> analysis
  *   each        instructions[] from_ns to_ns name limit -> count, more, frames
  *   show        task                       -> one frame
+ *   journal     segment offset             -> segment, offset, end_segment, end_offset, gaps, a frame of records
+ *               (without them: where it ends, and who is there as records)
  *   stats                                  -> intake, correlate, journal
  *   quit
  * One thread. */

@@ -305,6 +305,70 @@ static void test_other_files_are_left_alone (void **state)
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown (name, setup, teardown)
+/* All that copy hands over from `at` on: the numbers of the frames, and the gaps. */
+static uint32_t copied (ctl_journal_t *self, ctl_journal_position_t *at, uint32_t *numbers, uint32_t *gaps)
+{
+  static uint8_t room[CTL_RECORD_MAX];
+  uint32_t count = 0, new_gaps = 0;
+  size_t size = 0;
+  *gaps = 0;
+  do {
+    assert_int_equal (ctl_journal_copy (self, at, room, sizeof room, &size, &new_gaps), 0);
+    *gaps += new_gaps;
+    for (size_t done = 0; done < size;) {
+      const void *frame;
+      size_t frame_size;
+      assert_int_equal (ctl_record_read (room + done, size - done, &frame, &frame_size), 0);
+      memcpy (&numbers[count++], frame, sizeof *numbers);
+      done += ctl_record_total (frame_size);
+    }
+  } while (size);
+  return count;
+}
+
+static void test_copied_while_it_is_written (void **state)
+{
+  uint32_t numbers[64], gaps;
+  ctl_journal_position_t at = {0, 0}, now;
+  ctl_journal_t *self = journal_open (1000);
+  assert_int_equal (copied (self, &at, numbers, &gaps), 0);
+  for (uint32_t n = 1; n <= 6; n++)
+    assert_int_equal (append (self, n, 300), 0); /* three to a segment */
+  now = ctl_journal_end (self);
+  assert_int_equal (copied (self, &at, numbers, &gaps), 6);
+  for (uint32_t n = 0; n < 6; n++)
+    assert_int_equal (numbers[n], n + 1);
+  assert_int_equal (gaps, 0);
+  assert_int_equal (at.segment, now.segment);
+  assert_int_equal (at.offset, now.offset);
+  append (self, 7, 300);
+  assert_int_equal (copied (self, &at, numbers, &gaps), 1);
+  assert_int_equal (numbers[0], 7);
+  assert_int_equal (copied (self, &now, numbers, &gaps), 1); /* from a position of its own */
+  ctl_journal_position_t odd = {1, 4};
+  size_t size;
+  uint8_t small[16];
+  assert_int_equal (ctl_journal_copy (self, &odd, small, sizeof small, &size, &gaps), WEFT_E_RANGE);
+  ctl_journal_close (&self);
+}
+
+/* Who reads so slowly that segments go is told so, and goes on with the oldest there is. */
+static void test_copy_that_came_too_late (void **state)
+{
+  uint32_t numbers[64], gaps;
+  ctl_journal_position_t at = {0, 0};
+  ctl_journal_t *self = journal_open (1000);
+  append (self, 1, 300);
+  assert_int_equal (copied (self, &at, numbers, &gaps), 1);
+  for (uint32_t n = 2; n <= 3 * (WEFT_JOURNAL_SEGMENTS_MAX + 2); n++)
+    append (self, n, 300);
+  uint32_t count = copied (self, &at, numbers, &gaps);
+  assert_int_equal (gaps, 1);
+  assert_int_equal (count, 3 * WEFT_JOURNAL_SEGMENTS_MAX);
+  assert_int_equal (numbers[count - 1], 3 * (WEFT_JOURNAL_SEGMENTS_MAX + 2));
+  ctl_journal_close (&self);
+}
+
 int main (void)
 {
   const struct CMUnitTest tests[] = {
@@ -318,6 +382,8 @@ int main (void)
       TEST (test_checkpoint_of_a_lost_segment),
       TEST (test_numbers_are_remembered),
       TEST (test_other_files_are_left_alone),
+      TEST (test_copied_while_it_is_written),
+      TEST (test_copy_that_came_too_late),
   };
   return cmocka_run_group_tests (tests, NULL, NULL);
 }
