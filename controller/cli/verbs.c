@@ -128,6 +128,20 @@ static const ctl_option_t show_options[] = {
     OPT_CSV,
 };
 
+static const ctl_option_t record_options[] = {
+    {"for", "DURATION", "end by itself after so long", 0},
+    {"all", NULL, "begin with the oldest that the controller's journal still has", 0},
+    {"journal", "DIR", "copy this journal directory; no controller is asked", 0},
+    OPT_JSON,
+};
+
+static const ctl_option_t replay_options[] = {
+    {"speed", "N|max", "times the pace of the recording, 1 if not given; max: as fast as it is taken", 0},
+    {"repeat", "N", "send it N times at once, as N times the instances with N times the tasks", 0},
+    {"seed", "N", "draw the ids of the repeats from N: the same ones again", 0},
+    OPT_JSON,
+};
+
 #define OPTIONS(list) list, COUNT (list)
 
 const ctl_verb_t ctl_verbs[] = {
@@ -160,6 +174,15 @@ const ctl_verb_t ctl_verbs[] = {
      ctl_verb_tasks},
     {"show", "TASK", "show one execution as a waterfall; the first digits of its id are enough", NULL,
      OPTIONS (show_options), 1, 1, 0, ctl_verb_show},
+    {"record", "FILE", "copy what comes in into a file",
+     "Begins now and ends with Ctrl-C. The file can be replayed up to its last whole record, whatever ended "
+     "the recording.",
+     OPTIONS (record_options), 1, 1, 0, ctl_verb_record},
+    {"replay", "FILE", "send a recording to a controller as its instances did",
+     "Tasks keep the ids that they were recorded with, in repeats they get fresh ones. The instances are "
+     "marked as replayed: nothing is ever asked of them. Lost, repeated and damaged parts of the file are "
+     "counted.",
+     OPTIONS (replay_options), 1, 1, 0, ctl_verb_replay},
 };
 const uint32_t ctl_verb_count = COUNT (ctl_verbs);
 
