@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A recording sent by `weft replay --speed max` to a controller as shipped, its
+ * journal and its acknowledgements included, beside bare decode + correlate of
+ * the same batches in the same run. */
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../common/batch.h"
+#include "../../common/ids.h"
+#include "../../common/status.h"
+#include "../../controller/cli/client.h"
+#include "../../controller/cli/replayer.h"
+#include "../../controller/service/service.h"
+#include "../../controller/task/correlate.h"
+#include "bench.h"
+
+#define REPORTS  900000u
+#define ROUNDS   7
+#define PER_TASK 9u /* 5 subtasks, 4 requests between them */
+#define SERVICES 3u
+
+static char directory[64], recording_path[96];
+static double controller_cpu_ns, bare_cpu_ns; /* a report, of the last round */
+static uint64_t batches;
+
+/* ---- the recording --------------------------------------------------------- */
+static weft_ids_t ids;
+
+static const weft_report_t *make_report (uint32_t n)
+{
+  static const char *names[] = {"POST /checkout", "GET /orders/{id}", "GET /quote/{id}", "POST /pay",
+                                "GET /stock"};
+  static weft_report_t report = {.cpu_ns = 700, .status = 200};
+  static uint64_t parent;
+  unsigned step = n % PER_TASK;
+  if (step == 0)
+    weft_ids_task (&ids, report.task);
+  report.kind = step % 2 ? WEFT_REPORT_EMBED : WEFT_REPORT_CAPTURE;
+  report.flags = step ? 0 : WEFT_REPORT_ROOT;
+  report.instruction = step == 0;
+  if (report.kind == WEFT_REPORT_CAPTURE) {
+    report.request = step ? report.request : 0;
+    report.subtask = parent = weft_ids_next (&ids);
+  } else {
+    report.request = weft_ids_next (&ids);
+    report.subtask = parent;
+  }
+  report.name = names[(step + 1) / 2];
+  report.name_size = (uint16_t) strlen (report.name);
+  report.local.family = report.peer.family = 4;
+  report.start_ns += 1000;
+  report.end_ns = report.start_ns + 50000;
+  return &report;
+}
+
+/* A service's batch on its way: what a sidecar under load sends. */
+typedef struct {
+  weft_batch_writer_t *writer;
+  weft_batch_head_t head;
+  uint8_t frame[WEFT_BATCH_MAX];
+} sending_t;
+
+static int begin (sending_t *self)
+{
+  self->head.number++;
+  batches++;
+  return weft_batch_writer_begin (self->writer, self->frame, sizeof self->frame, &self->head);
+}
+
+static int finish (sending_t *self, ctl_recording_writer_t *writer)
+{
+  size_t size = 0;
+  int rc = weft_batch_writer_finish (self->writer, &self->head, &size);
+  return rc ? rc : ctl_recording_frame (writer, self->frame, size);
+}
+
+/* Each report goes into the batch of the service that saw it, as in a real run. */
+static int write_batches (ctl_recording_writer_t *writer)
+{
+  static sending_t sending[SERVICES];
+  int rc = 0;
+  for (unsigned n = 0; rc == 0 && n < SERVICES; n++) {
+    memset (sending[n].head.instance, (int) n + 1, WEFT_UUID_SIZE);
+    memset (sending[n].head.start, (int) n + 101, WEFT_UUID_SIZE);
+    sending[n].head.anchor.real_ns = 1;
+    sending[n].writer = weft_batch_writer_new ();
+    rc = sending[n].writer ? begin (&sending[n]) : -1;
+  }
+  for (uint32_t n = 0; rc == 0 && n < REPORTS; n++) {
+    const weft_report_t *report = make_report (n);
+    sending_t *to = &sending[n % PER_TASK / 2 % SERVICES];
+    rc = weft_batch_writer_add (to->writer, report);
+    if (rc == WEFT_E_FULL) {
+      rc = finish (to, writer);
+      rc = rc ? rc : begin (to);
+      rc = rc ? rc : weft_batch_writer_add (to->writer, report);
+    }
+  }
+  for (unsigned n = 0; rc == 0 && n < SERVICES; n++) {
+    rc = finish (&sending[n], writer);
+    weft_batch_writer_destroy (&sending[n].writer);
+  }
+  return rc;
+}
+
+static ctl_plan_t *make_plan (ctl_recording_t **ret_recording)
+{
+  ctl_recording_writer_t *writer = NULL;
+  ctl_plan_t *plan = NULL;
+  weft_ids_seed (&ids);
+  snprintf (recording_path, sizeof recording_path, "%s/bench.weftr", directory);
+  if (ctl_recording_create (recording_path, &writer) || write_batches (writer) ||
+      ctl_recording_finish (&writer) || ctl_recording_open (recording_path, ret_recording) ||
+      ctl_plan_new (*ret_recording, 0, &plan)) {
+    fprintf (stderr, "bench_replay: the recording could not be made\n");
+    exit (1);
+  }
+  bench_equal ("reports in the recording", plan->reports, REPORTS);
+  bench_equal ("batches in the recording", plan->batches, batches);
+  bench_equal ("tasks in the recording", plan->tasks, REPORTS / PER_TASK);
+  return plan;
+}
+
+static double cpu_ns (const struct rusage *usage)
+{
+  return (double) (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1e9 +
+         (double) (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1e3;
+}
+
+/* ---- one round ---------------------------------------------------------------- */
+static double decode_and_correlate (const ctl_plan_t *plan)
+{
+  ctl_instances_t *instances = ctl_instances_new ();
+  ctl_correlate_t *correlate = ctl_correlate_new (instances, 0);
+  struct rusage before, after;
+  getrusage (RUSAGE_SELF, &before);
+  uint64_t start = bench_now_ns (), reports = 0;
+  for (uint32_t n = 0; n < plan->frame_count; n++) {
+    uint32_t taken = 0;
+    if (ctl_correlate_batch (correlate, plan->frames[n].frame, plan->frames[n].size, &taken))
+      bench_failed = 1;
+    reports += taken;
+  }
+  double seconds = (double) (bench_now_ns () - start) / 1e9;
+  getrusage (RUSAGE_SELF, &after);
+  bare_cpu_ns = (cpu_ns (&after) - cpu_ns (&before)) / REPORTS;
+  bench_equal ("reports correlated", reports, REPORTS);
+  ctl_correlate_destroy (&correlate);
+  ctl_instances_destroy (&instances);
+  return REPORTS / seconds;
+}
+
+static uint64_t asked (ctl_client_t *client, const char *part, const char *key)
+{
+  json_t *reply = NULL;
+  if (ctl_client_ask (client, json_pack ("{s:s}", "op", "stats"), NULL, NULL, &reply))
+    return 0;
+  uint64_t value = (uint64_t) json_integer_value (json_object_get (json_object_get (reply, part), key));
+  json_decref (reply);
+  return value;
+}
+
+static pid_t start_controller (const char *address, unsigned round)
+{
+  fflush (stdout);
+  pid_t child = fork ();
+  if (child == 0) {
+    char store[128];
+    prctl (PR_SET_PDEATHSIG, SIGKILL);
+    snprintf (store, sizeof store, "%s/%u.db", directory, round);
+    ctl_service_options_t options = {.listen = address, .store = store};
+    _exit (ctl_service_run (&options) < 0);
+  }
+  return child;
+}
+
+static double replay (const ctl_plan_t *plan, unsigned round)
+{
+  char address[96], socket[128], why[256] = "";
+  snprintf (address, sizeof address, "ipc://%s/%u", directory, round);
+  snprintf (socket, sizeof socket, "%s/%u/control", directory, round);
+  pid_t controller = start_controller (address, round);
+  for (int n = 0; n < 500 && access (socket, F_OK); n++)
+    usleep (10000);
+  ctl_client_t *client = NULL;
+  ctl_replay_options_t options = {.address = address, .repeat = 1, .seed = 1};
+  ctl_replay_result_t result = {0};
+  if (ctl_client_open (address, CTL_CLIENT_EXISTING, &client) ||
+      ctl_replay_run (plan, &options, &result, why, sizeof why)) {
+    fprintf (stderr, "bench_replay: %s\n", why);
+    bench_failed = 1;
+  } else {
+    bench_equal ("reports sent and acknowledged", result.whole ? result.reports : 0, REPORTS);
+    bench_equal ("reports the controller correlated", asked (client, "correlate", "reports"), REPORTS);
+    bench_equal ("batches the controller took", asked (client, "intake", "batches"), batches);
+  }
+  ctl_client_close (&client);
+  kill (controller, SIGKILL); /* writing out what it has is not measured here */
+  struct rusage usage = {0};
+  wait4 (controller, NULL, 0, &usage);
+  controller_cpu_ns = cpu_ns (&usage) / REPORTS;
+  return result.seconds > 0 ? REPORTS / result.seconds : 0;
+}
+
+static void remove_round (unsigned round)
+{
+  char command[256];
+  snprintf (command, sizeof command, "rm -rf '%s/%u' '%s/%u.db'*", directory, round, directory, round);
+  if (system (command))
+    bench_failed = 1;
+}
+
+int main (void)
+{
+  /* In memory where that is possible: how fast a disk takes a journal is another question. */
+  strcpy (directory, access ("/dev/shm", W_OK) ? "/tmp/weft-bench-XXXXXX" : "/dev/shm/weft-bench-XXXXXX");
+  if (!mkdtemp (directory))
+    return 1;
+  ctl_recording_t *recording = NULL;
+  ctl_plan_t *plan = make_plan (&recording);
+  double rate[ROUNDS], bare[ROUNDS], ratio[ROUNDS], cpu[ROUNDS];
+  decode_and_correlate (plan); /* the file is in the cache */
+  for (unsigned n = 0; n < ROUNDS; n++) {
+    rate[n] = replay (plan, n);
+    bare[n] = decode_and_correlate (plan);
+    ratio[n] = rate[n] / bare[n];
+    cpu[n] = bare_cpu_ns / controller_cpu_ns;
+    remove_round (n);
+  }
+  char beside[160];
+  snprintf (beside, sizeof beside, "bare decode + correlate %.2f M/s; %u reports in %llu batches, journalled",
+            bench_median (bare, ROUNDS) / 1e6, REPORTS, (unsigned long long) batches);
+  bench_row ("replay at max", bench_median (rate, ROUNDS) / 1e6, "M/s", 0, 1, beside);
+  bench_row ("replay at max / bare decode + correlate", bench_median (ratio, ROUNDS), "", 0, 0.7, "");
+  bench_note ("the same in CPU time of the controller", bench_median (cpu, ROUNDS), "",
+              "sockets, journal and acknowledgements included");
+  ctl_plan_destroy (&plan);
+  ctl_recording_close (&recording);
+  unlink (recording_path);
+  if (rmdir (directory))
+    perror (directory);
+  return bench_failed;
+}
