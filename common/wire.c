@@ -322,7 +322,8 @@ static const field_t bus_field[] = {
     FIELD (weft_bus_message_t, controller, TYPE_ID, BUS_ALL, REQUIRED),
     FIELD (weft_bus_message_t, epoch, TYPE_U64, BIT (WEFT_BUS_HEARTBEAT) | BIT (WEFT_BUS_STATE), REQUIRED),
     FIELD (weft_bus_message_t, seq, TYPE_U64, BIT (WEFT_BUS_HEARTBEAT), REQUIRED),
-    FIELD (weft_bus_message_t, sent_ns, TYPE_U64, BIT (WEFT_BUS_HEARTBEAT), REQUIRED),
+    FIELD (weft_bus_message_t, boot, TYPE_ID, BIT (WEFT_BUS_HEARTBEAT) | BIT (WEFT_BUS_STATE), REQUIRED),
+    FIELD (weft_bus_message_t, sent_ns, TYPE_U64, BIT (WEFT_BUS_HEARTBEAT) | BIT (WEFT_BUS_STATE), REQUIRED),
     FIELD (weft_bus_message_t, number, TYPE_U64, BIT (WEFT_BUS_BATCH_ACK), REQUIRED),
     FIELD (weft_bus_message_t, start, TYPE_ID, BIT (WEFT_BUS_BATCH_ACK), REQUIRED),
 };

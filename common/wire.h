@@ -45,7 +45,7 @@ typedef struct {
 
 /* ---- instruction bus (XPUB): [topic][map] ------------------------------- */
 typedef enum {
-  WEFT_BUS_HEARTBEAT = 1, /* epoch, seq, age */
+  WEFT_BUS_HEARTBEAT = 1, /* epoch, seq, when it left */
   WEFT_BUS_STATE = 2,     /* epoch and every live instruction */
   WEFT_BUS_BATCH_ACK = 3, /* instance topic: batches up to `number` of `start` are journalled */
   WEFT_BUS_LEAVE = 4      /* instance topic: restore the VM and go */
@@ -56,7 +56,8 @@ typedef struct {
   uint8_t controller[WEFT_UUID_SIZE]; /* changes when another controller took over */
   uint64_t epoch;                     /* HEARTBEAT, STATE */
   uint64_t seq;                       /* HEARTBEAT: grows by one */
-  uint64_t sent_ns;                   /* HEARTBEAT: controller's CLOCK_REALTIME when it left */
+  uint8_t boot[WEFT_UUID_SIZE];       /* HEARTBEAT, STATE: of the controller's kernel */
+  uint64_t sent_ns;                   /* HEARTBEAT, STATE: controller's CLOCK_MONOTONIC when it left */
   uint64_t number;                    /* BATCH_ACK */
   uint8_t start[WEFT_UUID_SIZE];      /* BATCH_ACK */
   uint32_t instruction_count;         /* STATE */

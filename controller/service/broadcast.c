@@ -8,6 +8,7 @@
 #include <uuid/uuid.h>
 #include <zmq.h>
 
+#include "../../common/clocks.h"
 #include "../../common/status.h"
 
 /* Messages, not bytes: 1,000 frames of 64 KiB are 64 MiB a peer at worst. */
@@ -19,6 +20,7 @@ struct ctl_broadcast_t {
   void *socket;
   char address[WEFT_ENDPOINT_MAX];
   uint8_t uuid[WEFT_UUID_SIZE];
+  uint8_t boot[WEFT_UUID_SIZE]; /* zeros: not known, then no clock of ours compares */
 };
 
 int ctl_broadcast_bind (ctl_broadcast_t *self, int type, weft_endpoint_t which, void **ret_socket, char *why,
@@ -62,6 +64,7 @@ int ctl_broadcast_new (const char *address, ctl_broadcast_t **ret_self, char *wh
   self->context = zmq_ctx_new ();
   if (self->context) {
     uuid_generate_random (self->uuid);
+    weft_boot_id (self->boot);
     snprintf (self->address, sizeof self->address, "%s", address);
     rc = ctl_broadcast_bind (self, ZMQ_XPUB, WEFT_ENDPOINT_INSTRUCTIONS, &self->socket, why, why_size);
   }
@@ -90,6 +93,8 @@ int ctl_broadcast_send (ctl_broadcast_t *self, const char *topic, const weft_bus
 {
   weft_bus_message_t ours = *message;
   memcpy (ours.controller, self->uuid, sizeof ours.controller);
+  memcpy (ours.boot, self->boot, sizeof ours.boot);
+  ours.sent_ns = weft_mono_ns ();
   void *data = NULL;
   size_t size = 0;
   int rc = weft_bus_pack (&ours, &data, &size);

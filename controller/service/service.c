@@ -194,8 +194,7 @@ static void heartbeat (service_t *self)
 {
   weft_bus_message_t beat = {.kind = WEFT_BUS_HEARTBEAT,
                              .epoch = ctl_instructions_epoch (self->house.instructions),
-                             .seq = ++self->heartbeat_seq,
-                             .sent_ns = weft_clock_ns (CLOCK_REALTIME)};
+                             .seq = ++self->heartbeat_seq};
   ctl_broadcast_send (self->house.broadcast, WEFT_TOPIC_ALL, &beat);
 }
 

@@ -18,9 +18,11 @@ struct car_arm_t {
   uint8_t controller[WEFT_UUID_SIZE];
   int has_state, heard;
   uint64_t epoch, seq;
-  int64_t offset_min; /* smallest (our clock - sent) of a remote controller: its clock's distance */
-  uint64_t hello_ns;  /* first HELLO not answered yet, 0: none */
-  uint64_t proof_ns;  /* moment at which the controller was surely alive */
+  uint8_t boot[WEFT_UUID_SIZE];
+  int has_offset;
+  int64_t offset;    /* of a controller of another boot: ours - its clock, at most */
+  uint64_t hello_ns; /* first HELLO not answered yet, 0: none */
+  uint64_t proof_ns; /* moment at which the controller was surely alive */
   uint64_t lease_until_ns;
   plan_t told;
   int told_any, forced;
@@ -29,11 +31,11 @@ struct car_arm_t {
   uint64_t pending_since_ns;
 };
 
-car_arm_t *car_arm_new (void)
+car_arm_t *car_arm_new (const uint8_t boot[WEFT_UUID_SIZE])
 {
   car_arm_t *self = calloc (1, sizeof *self);
   if (self)
-    self->offset_min = INT64_MAX;
+    memcpy (self->boot, boot, sizeof self->boot);
   return self;
 }
 
@@ -62,7 +64,7 @@ void car_arm_take_state (car_arm_t *self, weft_bus_message_t *message, int alone
   if (memcmp (self->controller, message->controller, WEFT_UUID_SIZE) != 0) {
     memcpy (self->controller, message->controller, WEFT_UUID_SIZE);
     self->heard = 0;
-    self->offset_min = INT64_MAX;
+    self->has_offset = 0;
   }
   self->epoch = message->epoch;
   self->has_state = 1;
@@ -70,40 +72,47 @@ void car_arm_take_state (car_arm_t *self, weft_bus_message_t *message, int alone
   if (alone && self->hello_ns) {
     if (self->hello_ns > self->proof_ns && self->hello_ns <= mono_ns)
       self->proof_ns = self->hello_ns;
+    /* It left after the question: taken for the same moment, ages err to the old side. */
+    self->offset = (int64_t) (self->hello_ns - message->sent_ns);
+    self->has_offset = 1;
     self->hello_ns = 0;
   }
 }
 
-/* How long the heartbeat was under way. Clocks of two hosts do not compare: the
- * quickest one so far stands for no delay at all. */
-static uint64_t age_of (car_arm_t *self, uint64_t sent_ns, int same_host, uint64_t real_ns)
+/* How long the heartbeat was under way, at most. 0: not known (A4). */
+static int age_of (const car_arm_t *self, const weft_bus_message_t *heartbeat, uint64_t mono_ns,
+                   uint64_t *ret_age_ns)
 {
-  int64_t offset = (int64_t) (real_ns - sent_ns);
-  if (!same_host) {
-    if (offset < self->offset_min)
-      self->offset_min = offset;
-    offset -= self->offset_min;
+  static const uint8_t unknown[WEFT_UUID_SIZE];
+  /* From the future: a time namespace of its own. */
+  if (memcmp (self->boot, heartbeat->boot, WEFT_UUID_SIZE) == 0 &&
+      memcmp (self->boot, unknown, WEFT_UUID_SIZE) != 0 && heartbeat->sent_ns <= mono_ns) {
+    *ret_age_ns = mono_ns - heartbeat->sent_ns;
+    return 1;
   }
-  return offset > 0 ? (uint64_t) offset : 0;
+  if (!self->has_offset)
+    return 0;
+  int64_t age = (int64_t) (mono_ns - heartbeat->sent_ns) - self->offset;
+  *ret_age_ns = age > 0 ? (uint64_t) age : 0;
+  return age >= 0 && (uint64_t) age <= WEFT_HEARTBEAT_MS * WEFT_NS_PER_MS;
 }
 
-int car_arm_take_heartbeat (car_arm_t *self, const weft_bus_message_t *heartbeat, int same_host,
-                            uint64_t real_ns, uint64_t mono_ns)
+int car_arm_take_heartbeat (car_arm_t *self, const weft_bus_message_t *heartbeat, uint64_t mono_ns)
 {
   if (memcmp (self->controller, heartbeat->controller, WEFT_UUID_SIZE) != 0) {
     /* Another one took over: nothing that was known is valid. */
     self->has_state = 0;
     self->epoch = 0;
     self->hello_ns = 0;
-    self->offset_min = INT64_MAX;
+    self->has_offset = 0;
     memcpy (self->controller, heartbeat->controller, WEFT_UUID_SIZE);
     self->heard = 0;
   }
   int gap = self->heard && heartbeat->seq != self->seq + 1;
   self->heard = 1;
   self->seq = heartbeat->seq;
-  uint64_t age = age_of (self, heartbeat->sent_ns, same_host, real_ns);
-  if (!self->has_state || heartbeat->epoch != self->epoch)
+  uint64_t age = 0;
+  if (!self->has_state || heartbeat->epoch != self->epoch || !age_of (self, heartbeat, mono_ns, &age))
     return 1;
   if (age < mono_ns && mono_ns - age > self->proof_ns)
     self->proof_ns = mono_ns - age;

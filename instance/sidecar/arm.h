@@ -10,6 +10,10 @@
  *  A2  without a lease nothing is armed: what the probe has not seen active it
  *      need not forget
  *  A3  an ACK is due only after the probe works under the configuration
+ *  A4  nothing depends on CLOCK_REALTIME: a controller of this boot is on our
+ *      monotonic clock; the clock of any other is known from the last HELLO and
+ *      its answer, between which it was read. A heartbeat that seems older than
+ *      the next one asks for a HELLO anew: drift never ends a lease
  *
  * Knows no socket; times are given by the caller. One thread. */
 #ifndef CAR_ARM_H
@@ -25,17 +29,17 @@
 
 typedef struct car_arm_t car_arm_t;
 
-car_arm_t *car_arm_new (void);
+/* boot: this kernel's boot id, zeros if it is not known. */
+car_arm_t *car_arm_new (const uint8_t boot[WEFT_UUID_SIZE]);
 void car_arm_destroy (car_arm_t **self_p);
 
 /* A HELLO went out at mono_ns. */
 void car_arm_said_hello (car_arm_t *self, uint64_t mono_ns);
 /* Takes the instructions out of a STATE. alone: it came on our own topic. */
 void car_arm_take_state (car_arm_t *self, weft_bus_message_t *message, int alone, uint64_t mono_ns);
-/* 1: this controller's state is not ours, a HELLO is due; 0: it is. same_host:
- * sent_ns compares with real_ns. */
-int car_arm_take_heartbeat (car_arm_t *self, const weft_bus_message_t *heartbeat, int same_host,
-                            uint64_t real_ns, uint64_t mono_ns);
+/* 1: a HELLO is due: this controller's state is not ours, or its clock is not known (A4);
+ * 0: all is well. */
+int car_arm_take_heartbeat (car_arm_t *self, const weft_bus_message_t *heartbeat, uint64_t mono_ns);
 /* Brings lease and configuration of the probe to what holds now. */
 void car_arm_apply (car_arm_t *self, shm_reader_t *reader, const weft_subject_t *subject, uint64_t mono_ns);
 /* 1 once for every new epoch or configuration, when the probe works under it. */

@@ -14,7 +14,6 @@
 struct car_bus_t {
   void *context, *instructions, *reports;
   void *monitor; /* of reports */
-  int same_host;
   uint64_t garbage;
   char topic[TOPICS_MAX][WEFT_TOPIC_MAX]; /* subscribed; "" is a free place */
 };
@@ -63,12 +62,6 @@ static int watch_reports (car_bus_t *self)
              : WEFT_E_IO;
 }
 
-static int is_same_host (const char *controller)
-{
-  return strncmp (controller, "ipc://", 6) == 0 || strncmp (controller, "tcp://127.", 10) == 0 ||
-         strncmp (controller, "tcp://localhost:", 16) == 0 || strncmp (controller, "tcp://[::1]:", 12) == 0;
-}
-
 int car_bus_new (const char *controller, car_bus_t **ret_self, char *why, size_t why_size)
 {
   char down[WEFT_ENDPOINT_MAX], up[WEFT_ENDPOINT_MAX];
@@ -80,7 +73,6 @@ int car_bus_new (const char *controller, car_bus_t **ret_self, char *why, size_t
   car_bus_t *self = calloc (1, sizeof *self);
   if (!self)
     return WEFT_E_NOMEM;
-  self->same_host = is_same_host (controller);
   self->context = zmq_ctx_new ();
   status = self->context ? 0 : WEFT_E_NOMEM;
   if (status == 0)
@@ -225,11 +217,6 @@ int car_bus_wait (car_bus_t *self, const int *fds, unsigned count, int want_push
       ready |= 1u << i;
   *ret_ready = ready;
   return 0;
-}
-
-int car_bus_same_host (const car_bus_t *self)
-{
-  return self->same_host;
 }
 
 int car_bus_interrupted (car_bus_t *self)

@@ -41,7 +41,5 @@ int car_bus_wait (car_bus_t *self, const int *fds, unsigned count, int want_push
 /* 1 once after the connection for reports was lost: what was pushed before may
  * not have arrived. Known before anything can be pushed over the next one. */
 int car_bus_interrupted (car_bus_t *self);
-/* 1 if the controller is on this host: its CLOCK_REALTIME is ours. */
-int car_bus_same_host (const car_bus_t *self);
 
 #endif

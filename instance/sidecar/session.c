@@ -306,8 +306,7 @@ static void take_message (session_t *self, weft_bus_message_t *message, int alon
   switch (message->kind) {
   case WEFT_BUS_HEARTBEAT:
     meet_controller (self, message->controller, now);
-    if (car_arm_take_heartbeat (self->arm, message, car_bus_same_host (self->bus),
-                                weft_clock_ns (CLOCK_REALTIME), now))
+    if (car_arm_take_heartbeat (self->arm, message, now))
       request_hello (self, now);
     break;
   case WEFT_BUS_STATE:
@@ -499,7 +498,7 @@ static int set_up (session_t *self, char *why, size_t why_size)
   self->look_next_ns = after (now, self->options->launched ? CAR_SESSION_YOUNG_TICK_MS : CAR_SESSION_LOOK_MS);
   take_probe (self);
   self->signals = open_signals ();
-  self->arm = car_arm_new ();
+  self->arm = car_arm_new (self->boot);
   int status = car_drain_new (self->reader, self->instance, self->boot, &self->drain);
   if (!self->arm || self->signals < 0)
     status = WEFT_E_NOMEM;

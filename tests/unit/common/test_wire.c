@@ -207,10 +207,12 @@ static void bus_round_trips (void **state)
     memset (in.controller, 0x44, 16);
     if (kind == WEFT_BUS_HEARTBEAT || kind == WEFT_BUS_STATE)
       in.epoch = 8;
-    if (kind == WEFT_BUS_HEARTBEAT) {
-      in.seq = 9;
+    if (kind == WEFT_BUS_HEARTBEAT || kind == WEFT_BUS_STATE) {
+      memset (in.boot, 0x66, 16);
       in.sent_ns = 1700000000000000000ull;
     }
+    if (kind == WEFT_BUS_HEARTBEAT)
+      in.seq = 9;
     if (kind == WEFT_BUS_BATCH_ACK) {
       in.number = 12;
       memset (in.start, 0x55, 16);
@@ -275,7 +277,8 @@ static void bus_hostile_bytes (void **state)
   "\xa1v\x92\x01\x00\xaa"                                                                                    \
   "controller" ID
 #define STATE                                                                                                \
-  BUS_FRONT "\xa4kind\x02\xa5"                                                                               \
+  BUS_FRONT "\xa4kind\x02\xa4"                                                                               \
+            "boot" ID "\xa7sent_ns\x01\xa5"                                                                  \
             "epoch\x01\xac"                                                                                  \
             "instructions"
 
@@ -299,22 +302,22 @@ static void bus_keys (void **state)
            "controller" ID,
            WEFT_E_MALFORMED), /* no version */
       ROW ("\x92\x01\x02", WEFT_E_MALFORMED),
-      ROW ("\x85" STATE "\x90", 0),
-      ROW ("\x85" STATE "\x91\x80", WEFT_E_MALFORMED),
-      ROW ("\x85" STATE "\x91\x84\xa6number\x01\xa7"
+      ROW ("\x87" STATE "\x90", 0),
+      ROW ("\x87" STATE "\x91\x80", WEFT_E_MALFORMED),
+      ROW ("\x87" STATE "\x91\x84\xa6number\x01\xa7"
            "actions\x04\xa8"
            "lease_ms\x05\xa9selectors\x91\xa1*",
            0),
-      ROW ("\x85" STATE "\x91\x84\xa6number\x00\xa7"
+      ROW ("\x87" STATE "\x91\x84\xa6number\x00\xa7"
            "actions\x04\xa8"
            "lease_ms\x05\xa9selectors\x91\xa1*",
            WEFT_E_MALFORMED), /* number 0 is none */
-      ROW ("\x85" STATE "\x91\x85\xa6number\x01\xa7"
+      ROW ("\x87" STATE "\x91\x85\xa6number\x01\xa7"
            "actions\x04\xa8"
            "lease_ms\x05\xa9selectors\x90\xa6sample"
            "\x92\x01\x00",
            WEFT_E_MALFORMED), /* one in none */
-      ROW ("\x85" STATE "\x91\x84\xa6number\x01\xa7"
+      ROW ("\x87" STATE "\x91\x84\xa6number\x01\xa7"
            "actions\x04\xa8"
            "lease_ms\x05\xa9selectors\x91\xa2*\0",
            WEFT_E_MALFORMED), /* a selector that would read shorter than it is */

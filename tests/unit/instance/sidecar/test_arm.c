@@ -12,9 +12,11 @@
 #include "../../../../common/clocks.h"
 #include "../../../../instance/sidecar/arm.h"
 
-#define T0 (1000 * WEFT_NS_PER_S) /* on the monotonic clock of these tests */
-#define S  WEFT_NS_PER_S
-#define R0 (5000 * WEFT_NS_PER_S) /* CLOCK_REALTIME at T0 */
+#define T0  (1000 * WEFT_NS_PER_S) /* on the monotonic clock of these tests */
+#define S   WEFT_NS_PER_S
+#define FAR (5000 * WEFT_NS_PER_S) /* what the monotonic clock of another host is ahead */
+
+static const uint8_t boot[WEFT_UUID_SIZE] = {9};
 
 static const uint8_t instance[WEFT_UUID_SIZE] = {7};
 static const weft_subject_t subject = {
@@ -32,7 +34,7 @@ static int set_up (void **state)
   stage->base = aligned_alloc (4096, (SHM_SIZE + 4095) / 4096 * 4096);
   memset (stage->base, 0, SHM_SIZE);
   assert_int_equal (shm_reader_over (stage->base, &stage->reader), 0);
-  stage->arm = car_arm_new ();
+  stage->arm = car_arm_new (boot);
   *state = stage;
   return 0;
 }
@@ -75,13 +77,13 @@ static void give_state (stage_t *stage, uint8_t controller, uint64_t epoch, cons
 static int beat (stage_t *stage, uint8_t controller, uint64_t epoch, uint64_t seq, uint64_t age_ns,
                  uint64_t mono_ns)
 {
-  uint64_t real_ns = R0 + (mono_ns - T0);
   weft_bus_message_t message = {.kind = WEFT_BUS_HEARTBEAT,
                                 .controller = {controller},
                                 .epoch = epoch,
                                 .seq = seq,
-                                .sent_ns = real_ns - age_ns};
-  return car_arm_take_heartbeat (stage->arm, &message, 1, real_ns, mono_ns);
+                                .boot = {9},
+                                .sent_ns = mono_ns - age_ns};
+  return car_arm_take_heartbeat (stage->arm, &message, mono_ns);
 }
 
 /* The probe has seen what stands in the page. */
@@ -239,6 +241,91 @@ static void another_controller_renews_nothing (void **state)
   assert_false (car_arm_in_force (stage->arm));
 }
 
+/* A controller on another host, whose clock is FAR ahead of ours. */
+static int far_beat (stage_t *stage, uint64_t seq, uint64_t age_ns, uint64_t mono_ns)
+{
+  weft_bus_message_t message = {.kind = WEFT_BUS_HEARTBEAT,
+                                .controller = {1},
+                                .epoch = 5,
+                                .seq = seq,
+                                .boot = {8},
+                                .sent_ns = mono_ns - age_ns + FAR};
+  return car_arm_take_heartbeat (stage->arm, &message, mono_ns);
+}
+
+static void far_answer (stage_t *stage, uint64_t asked_ns, uint64_t mono_ns)
+{
+  weft_instruction_t one = instruction (1, WEFT_ACTION_CAPTURE, "*", 3000);
+  weft_bus_message_t message = {.kind = WEFT_BUS_STATE,
+                                .controller = {1},
+                                .epoch = 5,
+                                .boot = {8},
+                                .sent_ns = mono_ns + FAR,
+                                .instruction_count = 1};
+  message.instructions = calloc (1, sizeof one);
+  memcpy (message.instructions, &one, sizeof one);
+  car_arm_said_hello (stage->arm, asked_ns);
+  car_arm_take_state (stage->arm, &message, 1, mono_ns);
+}
+
+static uint64_t lease (stage_t *stage, uint64_t mono_ns)
+{
+  apply (stage, mono_ns);
+  return shm_control (stage->base)->lease_until_ns;
+}
+
+static void a_far_clock_is_known_from_a_question_and_its_answer (void **state)
+{
+  stage_t *stage = *state;
+  weft_instruction_t one = instruction (1, WEFT_ACTION_CAPTURE, "*", 3000);
+  give_state (stage, 1, 5, &one, 1, 0, T0);
+  assert_int_equal (far_beat (stage, 1, 0, T0), 1); /* as old as it may be */
+  assert_true (lease (stage, T0) == 0);
+  far_answer (stage, T0, T0 + S / 10);
+  assert_true (lease (stage, T0 + S / 10) == T0 + 3 * S);
+  assert_int_equal (far_beat (stage, 2, 0, T0 + S), 0);
+  /* at most a tenth of a second older than it is: the answer may have left at once */
+  assert_true (lease (stage, T0 + S) == T0 + S - S / 10 + 3 * S);
+  assert_int_equal (far_beat (stage, 3, 2 * S, T0 + 2 * S), 1); /* stuck: renews nothing */
+  assert_true (lease (stage, T0 + 2 * S) == T0 + S - S / 10 + 3 * S);
+}
+
+static void drift_asks_and_ends_no_lease (void **state)
+{
+  stage_t *stage = *state;
+  uint64_t asked = 0;
+  far_answer (stage, T0, T0);
+  for (uint64_t n = 1; n < 86400; n++) { /* a day in which the far clock loses 100 in a million */
+    uint64_t now = T0 + n * S;
+    if (far_beat (stage, n, n * S / 10000, now)) {
+      asked++;
+      weft_bus_message_t answer = {.kind = WEFT_BUS_STATE,
+                                   .controller = {1},
+                                   .epoch = 5,
+                                   .boot = {8},
+                                   .sent_ns = now - n * S / 10000 + FAR};
+      car_arm_said_hello (stage->arm, now);
+      car_arm_take_state (stage->arm, &answer, 1, now);
+    }
+  }
+  assert_in_range (asked, 7, 10);
+}
+
+static void a_clock_namespace_is_another_clock (void **state)
+{
+  stage_t *stage = *state;
+  weft_instruction_t one = instruction (1, WEFT_ACTION_CAPTURE, "*", 3000);
+  give_state (stage, 1, 5, &one, 1, 0, T0);
+  weft_bus_message_t message = {.kind = WEFT_BUS_HEARTBEAT,
+                                .controller = {1},
+                                .epoch = 5,
+                                .seq = 1,
+                                .boot = {9},
+                                .sent_ns = T0 + 7 * S};
+  assert_int_equal (car_arm_take_heartbeat (stage->arm, &message, T0), 1);
+  assert_true (lease (stage, T0) == 0);
+}
+
 int main (void)
 {
   const struct CMUnitTest tests[] = {
@@ -250,6 +337,10 @@ int main (void)
       cmocka_unit_test_setup_teardown (a_lapsed_probe_is_woken, set_up, tear_down),
       cmocka_unit_test_setup_teardown (gaps_and_strangers_ask_for_a_hello, set_up, tear_down),
       cmocka_unit_test_setup_teardown (another_controller_renews_nothing, set_up, tear_down),
+      cmocka_unit_test_setup_teardown (a_far_clock_is_known_from_a_question_and_its_answer, set_up,
+                                       tear_down),
+      cmocka_unit_test_setup_teardown (drift_asks_and_ends_no_lease, set_up, tear_down),
+      cmocka_unit_test_setup_teardown (a_clock_namespace_is_another_clock, set_up, tear_down),
   };
   return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -149,10 +149,8 @@ static weft_up_kind_t next_frame (stage_t *stage, int ack, weft_up_message_t *re
   static char frame[WEFT_FRAME_MAX];
   weft_up_kind_t kind;
   for (;;) {
-    weft_bus_message_t beat = {.kind = WEFT_BUS_HEARTBEAT,
-                               .epoch = stage->epoch,
-                               .seq = ++stage->seq,
-                               .sent_ns = weft_clock_ns (CLOCK_REALTIME)};
+    weft_bus_message_t beat = {
+        .kind = WEFT_BUS_HEARTBEAT, .epoch = stage->epoch, .seq = ++stage->seq, .sent_ns = weft_mono_ns ()};
     publish (stage, WEFT_TOPIC_ALL, &beat);
     int size = zmq_recv (stage->sink, frame, sizeof frame, 0);
     assert_true (size > 0);
