@@ -72,7 +72,7 @@ static void patch (uint8_t *buffer, const weft_batch_head_t *head, uint32_t repo
 {
   store_u64 (buffer + HEAD_TO_NS, head->to_ns);
   store_u32 (buffer + HEAD_COUNT, reports);
-  for (unsigned i = 0; i < WEFT_LOSS_COUNT; i++)
+  for (unsigned i = 0; i < WEFT_LOSS_WIRE_COUNT; i++)
     put_u64 (buffer + HEAD_LOSSES + 9 * i, head->losses[i]);
   store_u32 (buffer + HEAD_ENTRY, entries);
 }
@@ -100,7 +100,7 @@ int weft_batch_writer_begin (weft_batch_writer_t *self, void *buffer, size_t siz
   *at = 0xcf; /* of to_ns; the values after this and the next tags are patched */
   at = buffer;
   at[HEAD_COUNT - 1] = 0xce;
-  at[HEAD_LOSSES - 1] = 0x90 | WEFT_LOSS_COUNT;
+  at[HEAD_LOSSES - 1] = 0x90 | WEFT_LOSS_WIRE_COUNT;
   at[HEAD_ENTRY - 1] = 0xdd;
   patch (buffer, head, 0, 0);
 
@@ -283,7 +283,7 @@ static int take_anchor (weft_cursor_t *c, weft_anchor_t *ret_anchor, uint32_t *s
   return skip_surplus (c, count - 2, skipped);
 }
 
-static int take_losses (weft_cursor_t *c, uint64_t ret_losses[WEFT_LOSS_COUNT])
+static int take_losses (weft_cursor_t *c, uint64_t ret_losses[WEFT_LOSS_WIRE_COUNT])
 {
   uint32_t count;
   if (weft_cursor_array (c, &count) < 0)
@@ -293,7 +293,7 @@ static int take_losses (weft_cursor_t *c, uint64_t ret_losses[WEFT_LOSS_COUNT])
     if (weft_cursor_uint (c, UINT64_MAX, &value) < 0)
       return WEFT_E_MALFORMED;
     /* A cause that this version has no name for is a loss nevertheless. */
-    uint64_t *sum = &ret_losses[i < WEFT_LOSS_COUNT ? i : WEFT_LOSS_VERSION];
+    uint64_t *sum = &ret_losses[i < WEFT_LOSS_WIRE_COUNT ? i : WEFT_LOSS_VERSION];
     if (__builtin_add_overflow (*sum, value, sum))
       *sum = UINT64_MAX;
   }

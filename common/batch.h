@@ -28,7 +28,7 @@ typedef struct {
   weft_anchor_t anchor;
   uint64_t from_ns, to_ns;          /* boottime interval that it and its losses cover */
   uint32_t reports;                 /* number of reports, strings not counted */
-  uint64_t losses[WEFT_LOSS_COUNT]; /* since the batch before */
+  uint64_t losses[WEFT_LOSS_WIRE_COUNT]; /* since the batch before */
 } weft_batch_head_t;
 
 /* ---- writing (sidecar, tests, replay) ---------------------------------- */

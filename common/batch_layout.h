@@ -14,7 +14,7 @@
 #define HEAD_LOSSES 110u
 #define HEAD_ENTRY  183u
 #define HEAD_SIZE   187u
-_Static_assert(WEFT_LOSS_COUNT == 8, "the drawn head has room for eight causes");
+_Static_assert(WEFT_LOSS_WIRE_COUNT == 8, "the drawn head has room for eight causes");
 
 #define ENTRY_STRING  0u
 #define REPORT_FIELDS 16u

@@ -73,7 +73,7 @@ static int is_head (const uint8_t *at, size_t size)
          at[3] == WEFT_UP_BATCH && at[AT_INSTANCE - 2] == 0xc4 && at[AT_INSTANCE - 1] == 16 &&
          at[AT_START_ID - 2] == 0xc4 && at[AT_START_ID - 1] == 16 && at[AT_BOOT - 2] == 0xc4 &&
          at[AT_BOOT - 1] == 16 && at[AT_NUMBER - 1] == 0xcf && at[HEAD_COUNT - 1] == 0xce &&
-         at[HEAD_LOSSES - 1] == (0x90 | WEFT_LOSS_COUNT) && at[HEAD_ENTRY - 1] == 0xdd;
+         at[HEAD_LOSSES - 1] == (0x90 | WEFT_LOSS_WIRE_COUNT) && at[HEAD_ENTRY - 1] == 0xdd;
 }
 
 /* Behind a report in the common form; NULL: it is in none. */

@@ -51,7 +51,13 @@
 #define WEFT_SETTLE_EVERY_MS      500
 #define WEFT_STOPPED_MAX          64 /* stopped instructions whose acknowledgements can still be asked for */
 #define WEFT_JOURNAL_SEGMENT_MAX  (64u << 20)
-#define WEFT_JOURNAL_SEGMENTS_MAX 4     /* 256 MiB: minutes at full load, months at rest */
+#define WEFT_JOURNAL_PARTS        4 /* segments of a full journal: what goes at once is a part of it */
+#define WEFT_JOURNAL_MAX          (256ull << 20)     /* minutes at full load, months at rest */
+#define WEFT_JOURNAL_MAX_LEAST    (1ull << 20)       /* four segments of a few batches each */
+#define WEFT_JOURNAL_AGE_MS       (7ull * 86400000u) /* a week: last Monday can be replayed */
+#define WEFT_JOURNAL_AGE_LEAST_MS 60000u             /* older than anything that is still being correlated */
+#define WEFT_JOURNAL_AGE_MOST_MS  (366ull * 86400000u)
+#define WEFT_CHECKPOINTS_MAX      64    /* places in the journal of which one becomes the checkpoint */
 #define WEFT_BATCH_AHEAD_MAX      64    /* numbers taken ahead of a gap: what a spool can hold */
 #define WEFT_COMPLAIN_EVERY_MS    10000 /* one line on bad frames at most this often */
 #define WEFT_INTAKE_BURST         64    /* report frames between two looks at the other sockets */

@@ -74,7 +74,11 @@ typedef enum {
   XX (4, UNDECODABLE, "undecodable")                                                                         \
   XX (5, VERSION, "newer version")                                                                           \
   XX (6, OWNER_DIED, "writer died")                                                                          \
-  XX (7, TABLE_FULL, "probe table full")
+  XX (7, TABLE_FULL, "probe table full")                                                                     \
+  XX (8, SHED, "shed by the controller")
+/* The first of them are counted by probe and sidecar and travel in batches; the rest the controller
+ * counts itself. */
+#define WEFT_LOSS_WIRE_COUNT 8
 typedef enum {
 #define XX(number, name, text) WEFT_LOSS_##name = number,
   WEFT_LOSS_MAP (XX)

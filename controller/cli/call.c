@@ -163,6 +163,27 @@ int ctl_call_number (const ctl_call_t *self, const char *name, uint64_t min, uin
   return 0;
 }
 
+int ctl_call_size (const ctl_call_t *self, const char *name, uint64_t min, uint64_t absent,
+                   uint64_t *ret_bytes)
+{
+  static const char units[] = "KMGT";
+  const char *text = ctl_call_value (self, name, NULL);
+  if (!text) {
+    *ret_bytes = absent;
+    return 0;
+  }
+  char *end;
+  uint64_t number = strtoull (text, &end, 10);
+  const char *unit = *end && !end[1] ? strchr (units, *end) : NULL;
+  if (*text < '0' || *text > '9' || !unit || end - text > 6 || number << (10 * (unit - units + 1)) < min) {
+    weft_log_error ("bad size '%s' for --%s: at least %lluM is meant, with a unit: K, M, G or T", text, name,
+                    (unsigned long long) (min >> 20));
+    return WEFT_E_USAGE;
+  }
+  *ret_bytes = number << (10 * (unit - units + 1));
+  return 0;
+}
+
 int ctl_call_pid (const char *text, int64_t *ret_pid)
 {
   char *end;

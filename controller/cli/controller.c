@@ -12,6 +12,14 @@ int ctl_verb_controller (ctl_call_t *call)
                                    .background = ctl_call_has (call, "background")};
   if (ctl_call_duration (call, "idle-exit", WEFT_FOR_MAX_MS, 0, &options.idle_exit_ms) < 0)
     return CTL_EXIT_USAGE;
+  if (ctl_call_duration (call, "journal-age", WEFT_JOURNAL_AGE_MOST_MS, WEFT_JOURNAL_AGE_MS,
+                         &options.journal_age_ms) < 0 ||
+      ctl_call_size (call, "journal-max", WEFT_JOURNAL_MAX_LEAST, WEFT_JOURNAL_MAX, &options.journal_max) < 0)
+    return CTL_EXIT_USAGE;
+  if (options.journal_age_ms < WEFT_JOURNAL_AGE_LEAST_MS) {
+    weft_log_error ("bad duration for --journal-age: a minute at least; what is younger is still being read");
+    return CTL_EXIT_USAGE;
+  }
   if (!options.listen && ctl_call_has (call, "controller"))
     options.listen = call->address;
   return ctl_service_run (&options) < 0 ? CTL_EXIT_FAILED : CTL_EXIT_OK;

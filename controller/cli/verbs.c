@@ -78,6 +78,8 @@ static const ctl_option_t profile_options[] = {
 static const ctl_option_t controller_options[] = {
     {"listen", "ADDR", "ipc://DIR, or tcp://127.0.0.1:PORT (that port and the two behind it)", 0},
     {"journal", "DIR", "where reports are kept as they came; else beside the store", 0},
+    {"journal-max", "SIZE", "how much the journal keeps at most, such as 2G; 256M if not given", 0},
+    {"journal-age", "DURATION", "how long the journal keeps what is in the store; 168h if not given", 0},
     {"store", "FILE", "database of executions; else weft.db in the state directory", 0},
     {"background", NULL, "return when it listens", 0},
     {"idle-exit", "DURATION", "end when no instance and no client was there for so long", 0},

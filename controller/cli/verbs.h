@@ -70,6 +70,9 @@ const char *ctl_call_next (const ctl_call_t *self, const char *name, uint32_t *a
 /* A duration or `absent_ms`. WEFT_E_USAGE: said so. */
 int ctl_call_duration (const ctl_call_t *self, const char *name, uint64_t max_ms, uint64_t absent_ms,
                        uint64_t *ret_ms);
+/* Bytes, "256M", at least min, or `absent`. WEFT_E_USAGE: said so. */
+int ctl_call_size (const ctl_call_t *self, const char *name, uint64_t min, uint64_t absent,
+                   uint64_t *ret_bytes);
 /* A whole number within min..max, or `absent`. WEFT_E_USAGE: said so. */
 int ctl_call_number (const ctl_call_t *self, const char *name, uint64_t min, uint64_t max, uint64_t absent,
                      uint64_t *ret_number);

@@ -133,13 +133,29 @@ static int take_message (ctl_intake_t *self, const void *frame, size_t size)
 
 /* What the registry is told of a batch. Its times are the sender's boottime: losses are kept by wall clock. */
 static void note_batch (ctl_intake_t *self, ctl_instance_t *instance, const weft_batch_head_t *head,
-                        uint32_t reports)
+                        uint32_t reports, const uint64_t here[WEFT_LOSS_COUNT])
 {
   uint64_t wall_ns = head->anchor.real_ns - head->anchor.boot_ns; /* wraps where it has to */
+  uint64_t losses[WEFT_LOSS_COUNT];
+  for (unsigned n = 0; n < WEFT_LOSS_COUNT; n++)
+    losses[n] = here[n] + (n < WEFT_LOSS_WIRE_COUNT ? head->losses[n] : 0);
   instance->reports += reports;
   instance->last_batch = head->number;
   ctl_instances_lost (self->links.instances, instance, head->from_ns + wall_ns, head->to_ns + wall_ns,
-                      head->losses);
+                      losses);
+}
+
+/* N1. A batch may need all the room that there is for what the store has not taken. */
+static int make_room (ctl_intake_t *self)
+{
+  int rc = ctl_correlate_room (self->links.correlate);
+  if (rc == WEFT_E_FULL && self->links.sink) {
+    ctl_sink_run (self->links.sink, weft_mono_ns (), 0); /* whoever runs it regularly says what fails */
+    rc = ctl_correlate_room (self->links.correlate);
+  }
+  if (rc < 0)
+    self->stats.deferred++;
+  return rc;
 }
 
 /* Registry, journal, correlator; the batch is new. */
@@ -149,43 +165,71 @@ static int enter_batch (ctl_intake_t *self, const weft_batch_head_t *head, const
   int rc = ctl_instances_touch (self->links.instances, head->instance, &instance);
   if (rc < 0)
     return count (self, rc);
-  rc = journal (self, frame, size);
+  rc = make_room (self);
+  if (rc == 0)
+    rc = journal (self, frame, size);
   if (rc < 0)
     return rc;
   uint32_t reports = 0;
-  count (self, ctl_correlate_batch (self->links.correlate, frame, size, &reports));
-  note_batch (self, instance, head, reports);
+  uint64_t here[WEFT_LOSS_COUNT] = {0};
+  rc = count (self, ctl_correlate_batch (self->links.correlate, frame, size, &reports));
+  if (reports < head->reports) /* what it says it holds, and did not give */
+    here[rc == 0 ? WEFT_LOSS_VERSION : WEFT_LOSS_UNDECODABLE] = head->reports - reports;
+  note_batch (self, instance, head, reports, here);
   self->stats.batches++;
   self->stats.reports += reports;
   return 0;
 }
 
-static int take_batch (ctl_intake_t *self, const void *frame, size_t size)
+/* 1: the batch is there already; 0: it is new, *ret_entry is its place. */
+static int look_batch (ctl_intake_t *self, const void *frame, size_t size, ctl_sequence_entry_t **ret_entry)
 {
   int rc = weft_batch_reader_begin (&self->reader, frame, size);
   if (rc < 0)
     return count (self, rc);
   const weft_batch_head_t *head = &self->reader.head;
-  ctl_sequence_entry_t *entry = NULL;
-  rc = ctl_sequence_of (self->sequence, head->instance, head->start, head->number, &entry);
+  rc = ctl_sequence_of (self->sequence, head->instance, head->start, head->number, ret_entry);
   if (rc < 0)
     return count (self, rc);
-  rc = ctl_sequence_look (entry, head->number);
-  if (rc == WEFT_E_RANGE) {
-    self->stats.gap++;
-    return rc;
-  }
+  rc = ctl_sequence_look (*ret_entry, head->number);
+  self->stats.gap += rc == WEFT_E_RANGE;
+  return rc;
+}
+
+static int take_batch (ctl_intake_t *self, const void *frame, size_t size)
+{
+  const weft_batch_head_t *head = &self->reader.head;
+  ctl_sequence_entry_t *entry = NULL;
+  int rc = look_batch (self, frame, size, &entry);
   if (rc == 1) {
     self->stats.duplicates++;
     answer_batch (self, entry); /* the first answer was lost */
     return 0;
   }
-  rc = enter_batch (self, head, frame, size);
+  if (rc == 0)
+    rc = enter_batch (self, head, frame, size);
   if (rc == 0) {
     ctl_sequence_take (entry, head->number);
     answer_batch (self, entry);
   }
   return rc;
+}
+
+int ctl_intake_recall (ctl_intake_t *self, const void *frame, size_t size)
+{
+  static const uint64_t none[WEFT_LOSS_COUNT];
+  const weft_batch_head_t *head = &self->reader.head;
+  ctl_sequence_entry_t *entry = NULL;
+  ctl_instance_t *instance = NULL;
+  int rc = look_batch (self, frame, size, &entry);
+  if (rc)
+    return rc < 0 ? rc : 0;
+  rc = ctl_instances_touch (self->links.instances, head->instance, &instance);
+  if (rc < 0)
+    return count (self, rc);
+  note_batch (self, instance, head, head->reports, none);
+  ctl_sequence_take (entry, head->number);
+  return 0;
 }
 
 int ctl_intake_frame (ctl_intake_t *self, const void *frame, size_t size)

@@ -9,6 +9,7 @@
  *
  *  N1  a batch is acknowledged only when it and all before it of this start are in
  *      the journal; what the journal refuses stays with the sidecar, which sends it again
+ *      as it does what the correlator has no room for even after settling
  *  N2  a batch (instance, start, number) is correlated once
  *  N3  nothing that arrives stops the rest: it is counted by cause
  * One thread. */
@@ -23,6 +24,7 @@
 #include "broadcast.h"
 #include "instructions.h"
 #include "journal.h"
+#include "sink.h"
 
 #define CTL_INTAKE_MAP(XX)                                                                                   \
   XX (frames, "frames")                                                                                      \
@@ -37,7 +39,8 @@
   XX (unsupported, "of an unknown kind")                                                                     \
   XX (gap, "too far ahead of a gap")                                                                         \
   XX (refused, "beyond a limit")                                                                             \
-  XX (unjournalled, "not journalled")
+  XX (unjournalled, "not journalled")                                                                        \
+  XX (deferred, "put off until the store takes more")
 
 typedef struct {
 #define XX(name, text) uint64_t name;
@@ -52,6 +55,7 @@ typedef struct {
   ctl_instructions_t *instructions;
   ctl_correlate_t *correlate;
   ctl_journal_t *journal;
+  ctl_sink_t *sink; /* where room is made by; NULL: nowhere */
 } ctl_intake_links_t;
 
 typedef struct ctl_intake_t ctl_intake_t;
@@ -66,6 +70,8 @@ int ctl_intake_listen (ctl_intake_t *self, char *why, size_t why_size);
 
 /* One frame, from wherever. The status says what became of it; it is counted already. */
 int ctl_intake_frame (ctl_intake_t *self, const void *frame, size_t size);
+/* A batch of which the store has everything: its number and its counts, nothing else. As above. */
+int ctl_intake_recall (ctl_intake_t *self, const void *frame, size_t size);
 /* Takes at most WEFT_INTAKE_BURST frames off the socket; how many. Edge-triggered fd: pump until 0. */
 int ctl_intake_pump (ctl_intake_t *self);
 int ctl_intake_fd (const ctl_intake_t *self);

@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "../../common/clocks.h"
 #include "../../common/limits.h"
 #include "../../common/status.h"
 #include "journal_record.h"
@@ -21,6 +22,9 @@ struct ctl_journal_t {
   int fd; /* -1: the segment is not begun; no empty files from idle controllers */
   uint32_t segment;
   uint32_t segment_max;
+  uint64_t bytes_max, age_ns;
+  uint64_t began_ns; /* CLOCK_MONOTONIC of the segment's first record */
+  uint32_t safe;     /* J5: segments below are in the store */
   uint64_t offset;
   uint64_t records;
 };
@@ -65,17 +69,71 @@ static uint32_t next_segment (int dir_fd, uint32_t after, uint32_t *ret_last, ui
   return next;
 }
 
-/* J4, leaving room for `coming` more. */
-static void remove_old (int dir_fd, uint32_t coming)
+static void read_file (int dir_fd, const char *name, char *ret_text, size_t size)
+{
+  int fd = openat (dir_fd, name, O_RDONLY | O_CLOEXEC);
+  ssize_t have = fd < 0 ? 0 : read (fd, ret_text, size - 1);
+  ret_text[have > 0 ? have : 0] = 0;
+  if (fd >= 0)
+    close (fd);
+}
+
+static void read_checkpoint (int dir_fd, ctl_journal_position_t *ret_position)
+{
+  char text[40], *end;
+  read_file (dir_fd, "checkpoint", text, sizeof text);
+  unsigned long segment = strtoul (text, &end, 10);
+  *ret_position = (ctl_journal_position_t){0};
+  if (segment > 0 && segment <= UINT32_MAX && *end == ' ')
+    *ret_position = (ctl_journal_position_t){(uint32_t) segment, strtoull (end, NULL, 10)};
+}
+
+/* Bytes of all segments. */
+static uint64_t total_size (int dir_fd)
+{
+  uint64_t total = 0;
+  uint32_t last = 0, count = 0;
+  for (uint32_t at = 0; (at = next_segment (dir_fd, at, &last, &count));) {
+    char name[24];
+    struct stat st;
+    segment_name (name, at);
+    if (fstatat (dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+      total += (uint64_t) st.st_size;
+  }
+  return total;
+}
+
+static int remove_segment (int dir_fd, uint32_t segment)
+{
+  char name[24];
+  segment_name (name, segment);
+  return unlinkat (dir_fd, name, 0);
+}
+
+/* J4, leaving room for `coming` bytes more. */
+static void remove_large (const ctl_journal_t *self, uint64_t coming)
+{
+  uint32_t last = 0, count = 0, oldest = 0;
+  while (total_size (self->dir_fd) + coming > self->bytes_max &&
+         (oldest = next_segment (self->dir_fd, 0, &last, &count)))
+    if (remove_segment (self->dir_fd, oldest) < 0)
+      return;
+}
+
+/* J5. Files carry wall-clock times: a step of the clock only moves the moment. */
+static void remove_old (const ctl_journal_t *self)
 {
   uint32_t last = 0, count = 0;
-  uint32_t oldest = next_segment (dir_fd, 0, &last, &count);
-  while (oldest && count + coming > WEFT_JOURNAL_SEGMENTS_MAX) {
+  uint64_t now_ns = weft_clock_ns (CLOCK_REALTIME);
+  for (uint32_t at = 0; (at = next_segment (self->dir_fd, at, &last, &count)) && at < self->safe;) {
     char name[24];
-    segment_name (name, oldest);
-    if (unlinkat (dir_fd, name, 0) < 0)
+    struct stat st;
+    segment_name (name, at);
+    if (fstatat (self->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
       return;
-    oldest = next_segment (dir_fd, oldest, &last, &count);
+    uint64_t written_ns = (uint64_t) st.st_mtim.tv_sec * WEFT_NS_PER_S + (uint64_t) st.st_mtim.tv_nsec;
+    if (written_ns + self->age_ns > now_ns || remove_segment (self->dir_fd, at) < 0)
+      return;
   }
 }
 
@@ -96,7 +154,12 @@ int ctl_journal_open (const char *dir, uint32_t segment_max, ctl_journal_t **ret
   uint32_t last = 0, count = 0;
   next_segment (self->dir_fd, 0, &last, &count);
   self->segment = last + 1; /* J2 */
-  remove_old (self->dir_fd, 0);
+  self->bytes_max = WEFT_JOURNAL_PARTS * (uint64_t) self->segment_max;
+  self->age_ns = WEFT_JOURNAL_AGE_MS * WEFT_NS_PER_MS;
+  ctl_journal_position_t checkpoint;
+  read_checkpoint (self->dir_fd, &checkpoint);
+  self->safe = checkpoint.segment;
+  remove_large (self, 0);
   *ret_self = self;
   return 0;
 }
@@ -120,17 +183,22 @@ static int status_of (int error)
   return error == ENOSPC || error == EDQUOT || error == EFBIG ? WEFT_E_FULL : WEFT_E_IO;
 }
 
+static void end_segment (ctl_journal_t *self)
+{
+  /* Begun, not waited for: a second here is a second without heartbeats. */
+  sync_file_range (self->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+  close (self->fd);
+  self->fd = -1;
+  self->segment++;
+  self->offset = 0;
+}
+
 static int begin_segment (ctl_journal_t *self)
 {
-  if (self->fd >= 0) {
-    /* Begun, not waited for: a second here is a second without heartbeats. */
-    sync_file_range (self->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
-    close (self->fd);
-    self->fd = -1;
-    self->segment++;
-    self->offset = 0;
-  }
-  remove_old (self->dir_fd, 1);
+  if (self->fd >= 0)
+    end_segment (self);
+  remove_large (self, self->segment_max);
+  self->began_ns = weft_mono_ns ();
   char name[24];
   segment_name (name, self->segment);
   self->fd = openat (self->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -182,20 +250,43 @@ static int replace_file (int dir_fd, const char *name, const char *text)
   return rc;
 }
 
-static void read_file (int dir_fd, const char *name, char *ret_text, size_t size)
+void ctl_journal_retain (ctl_journal_t *self, uint64_t bytes_max, uint64_t age_ms)
 {
-  int fd = openat (dir_fd, name, O_RDONLY | O_CLOEXEC);
-  ssize_t have = fd < 0 ? 0 : read (fd, ret_text, size - 1);
-  ret_text[have > 0 ? have : 0] = 0;
-  if (fd >= 0)
-    close (fd);
+  self->bytes_max = bytes_max < WEFT_JOURNAL_MAX_LEAST ? WEFT_JOURNAL_MAX_LEAST : bytes_max;
+  uint64_t part = self->bytes_max / WEFT_JOURNAL_PARTS;
+  self->segment_max = part < WEFT_JOURNAL_SEGMENT_MAX ? (uint32_t) part : WEFT_JOURNAL_SEGMENT_MAX;
+  self->age_ns = age_ms * WEFT_NS_PER_MS;
+  remove_large (self, 0);
+  ctl_journal_tidy (self);
+}
+
+void ctl_journal_tidy (ctl_journal_t *self)
+{
+  if (self->fd >= 0 && weft_mono_ns () - self->began_ns > self->age_ns / WEFT_JOURNAL_PARTS)
+    end_segment (self);
+  remove_old (self);
+}
+
+void ctl_journal_position (const ctl_journal_t *self, ctl_journal_position_t *ret_position)
+{
+  *ret_position = (ctl_journal_position_t){self->segment, self->offset};
+}
+
+int ctl_journal_checkpoint_at (ctl_journal_t *self, const ctl_journal_position_t *position)
+{
+  char text[40];
+  snprintf (text, sizeof text, "%u %llu\n", position->segment, (unsigned long long) position->offset);
+  int rc = replace_file (self->dir_fd, "checkpoint", text);
+  if (rc == 0)
+    self->safe = position->segment;
+  return rc;
 }
 
 int ctl_journal_checkpoint (ctl_journal_t *self)
 {
-  char text[40];
-  snprintf (text, sizeof text, "%u %llu\n", self->segment, (unsigned long long) self->offset);
-  return replace_file (self->dir_fd, "checkpoint", text);
+  ctl_journal_position_t here;
+  ctl_journal_position (self, &here);
+  return ctl_journal_checkpoint_at (self, &here);
 }
 
 int ctl_journal_give_number (ctl_journal_t *self, uint32_t number)
@@ -297,17 +388,6 @@ static void unmap (ctl_journal_reader_t *self)
   self->map = NULL;
 }
 
-static void read_checkpoint (ctl_journal_reader_t *self)
-{
-  char text[40], *end;
-  read_file (self->dir_fd, "checkpoint", text, sizeof text);
-  unsigned long segment = strtoul (text, &end, 10);
-  if (segment > 0 && segment <= UINT32_MAX && *end == ' ') {
-    self->segment = (uint32_t) segment - 1;
-    self->start = strtoull (end, NULL, 10);
-  }
-}
-
 int ctl_journal_reader_open (const char *dir, int from_checkpoint, ctl_journal_reader_t **ret_self)
 {
   ctl_journal_reader_t *self = calloc (1, sizeof *self);
@@ -320,10 +400,20 @@ int ctl_journal_reader_open (const char *dir, int from_checkpoint, ctl_journal_r
   }
   uint32_t count = 0;
   next_segment (self->dir_fd, 0, &self->last, &count);
+  ctl_journal_position_t checkpoint = {0};
   if (from_checkpoint)
-    read_checkpoint (self);
+    read_checkpoint (self->dir_fd, &checkpoint);
+  if (checkpoint.segment) {
+    self->segment = checkpoint.segment - 1;
+    self->start = checkpoint.offset;
+  }
   *ret_self = self;
   return 0;
+}
+
+void ctl_journal_reader_checkpoint (const ctl_journal_reader_t *self, ctl_journal_position_t *ret_position)
+{
+  read_checkpoint (self->dir_fd, ret_position);
 }
 
 void ctl_journal_reader_close (ctl_journal_reader_t **self_p)

@@ -2,7 +2,7 @@
 /* journal: what came in, verbatim and in order, before anything is made of it.
  * Recovery after a crash is reading it again.
  *
- *   DIR/00000001.weftj   segments of at most WEFT_JOURNAL_SEGMENT_MAX bytes
+ *   DIR/00000001.weftj   segments, WEFT_JOURNAL_PARTS of them in a full journal
  *   DIR/checkpoint       "SEGMENT OFFSET": what lies before it is in the store
  *   DIR/number           the last instruction number that was given
  *
@@ -13,7 +13,8 @@
  *      is cut off again
  *  J2  nothing is ever written behind a torn tail: each opening begins a segment
  *  J3  reading never goes past the first damaged record of a segment, and says where
- *  J4  at most WEFT_JOURNAL_SEGMENTS_MAX segments are kept
+ *  J4  the segments together stay below the bound that was set; the oldest go first
+ *  J5  age alone removes nothing that lies behind the checkpoint
  * Survives the death of the controller, not that of the host: nothing is synced
  * before close, and then the last segment only. One thread. */
 #ifndef CTL_JOURNAL_H
@@ -35,12 +36,22 @@ typedef struct ctl_journal_t ctl_journal_t;
 /* `dir` exists (place.h). `segment_max` 0: WEFT_JOURNAL_SEGMENT_MAX. WEFT_E_IO with `why`. */
 int ctl_journal_open (const char *dir, uint32_t segment_max, ctl_journal_t **ret_self, char *why,
                       size_t why_size);
+/* How much is kept and for how long: all segments together, WEFT_JOURNAL_MAX_LEAST at least; a segment
+ * from its last record on. Without it: WEFT_JOURNAL_MAX, WEFT_JOURNAL_AGE_MS. */
+void ctl_journal_retain (ctl_journal_t *self, uint64_t bytes_max, uint64_t age_ms);
+/* Removes what is too old; ends a segment that was begun long ago, so that it can age. Call it
+ * now and then. */
+void ctl_journal_tidy (ctl_journal_t *self);
 /* Syncs and closes. */
 void ctl_journal_close (ctl_journal_t **self_p);
 /* WEFT_E_FULL: no room on the disk; WEFT_E_RANGE: 0 or more than WEFT_FRAME_MAX bytes; WEFT_E_IO. */
 int ctl_journal_append (ctl_journal_t *self, const void *frame, size_t size);
 /* Everything appended so far is in the store: a recovery may begin here. */
 int ctl_journal_checkpoint (ctl_journal_t *self);
+/* The same, of everything appended before `position`. */
+int ctl_journal_checkpoint_at (ctl_journal_t *self, const ctl_journal_position_t *position);
+/* Where the next record will stand. */
+void ctl_journal_position (const ctl_journal_t *self, ctl_journal_position_t *ret_position);
 uint64_t ctl_journal_records (const ctl_journal_t *self);
 /* A number that is in a report of this journal must not be given again, also if the
  * controller dies before anything of it is stored. */
@@ -63,6 +74,8 @@ typedef struct ctl_journal_reader_t ctl_journal_reader_t;
 /* From the first segment there is, or from the checkpoint. Only the segments that are
  * there now. WEFT_E_IO, WEFT_E_NOMEM. */
 int ctl_journal_reader_open (const char *dir, int from_checkpoint, ctl_journal_reader_t **ret_self);
+/* The checkpoint of the directory; 0, 0 if there is none. */
+void ctl_journal_reader_checkpoint (const ctl_journal_reader_t *self, ctl_journal_position_t *ret_position);
 void ctl_journal_reader_close (ctl_journal_reader_t **self_p);
 /* 1: a frame, borrowed until the next call. 0: the end. WEFT_E_MALFORMED: a damaged record at
  * *ret_position; the next call goes on with the next segment. WEFT_E_IO: likewise. */

@@ -3,32 +3,51 @@
 
 #include "../../common/status.h"
 
-/* Gives intake the frames that are batches, or those that are not. */
-static int read_frames (const char *dir, int from_checkpoint, int batches, ctl_intake_t *intake,
-                        ctl_recovery_t *recovery)
+static int is_before (const ctl_journal_position_t *a, const ctl_journal_position_t *b)
+{
+  return a->segment < b->segment || (a->segment == b->segment && a->offset < b->offset);
+}
+
+/* What is said before the first batch that the store may lack: names, farewells, and which batches
+ * there were, so that one that is sent again is known. `behind`: the rest. */
+static int take (ctl_intake_t *intake, const void *frame, size_t size, int before, int behind)
+{
+  weft_up_kind_t kind;
+  if (weft_up_kind (frame, size, &kind) < 0)
+    return 0;
+  if (kind != WEFT_UP_BATCH)
+    return behind ? 0 : ctl_intake_frame (intake, frame, size);
+  if (before)
+    return behind ? 0 : ctl_intake_recall (intake, frame, size);
+  return behind ? ctl_intake_frame (intake, frame, size) : 0;
+}
+
+static int read_frames (const char *dir, int behind, ctl_intake_t *intake, ctl_recovery_t *recovery)
 {
   ctl_journal_reader_t *reader = NULL;
-  int rc = ctl_journal_reader_open (dir, from_checkpoint, &reader);
+  int rc = ctl_journal_reader_open (dir, behind, &reader);
   if (rc < 0)
     return rc;
+  ctl_journal_position_t checkpoint;
+  ctl_journal_reader_checkpoint (reader, &checkpoint);
   for (;;) {
     const void *frame = NULL;
     size_t size = 0;
     ctl_journal_position_t position = {0};
-    weft_up_kind_t kind;
     rc = ctl_journal_reader_next (reader, &frame, &size, &position);
     if (rc == 0)
       break;
-    if (rc < 0) {
-      if (batches && recovery->damaged++ == 0)
-        recovery->first_damage = position;
-    } else if (weft_up_kind (frame, size, &kind) == 0 && (kind == WEFT_UP_BATCH) == batches) {
-      ctl_intake_frame (intake, frame, size);
-      recovery->frames++;
-    }
+    if (rc < 0 && behind && recovery->damaged++ == 0)
+      recovery->first_damage = position;
+    if (rc < 0)
+      continue;
+    rc = take (intake, frame, size, is_before (&position, &checkpoint), behind);
+    if (rc == WEFT_E_FULL) /* the store takes nothing: better no start than a start without them */
+      break;
+    recovery->frames += behind;
   }
   ctl_journal_reader_close (&reader);
-  return 0;
+  return rc == WEFT_E_FULL ? rc : 0;
 }
 
 int ctl_recovery_run (const char *dir, ctl_intake_t *intake, ctl_instances_t *instances,
@@ -36,9 +55,9 @@ int ctl_recovery_run (const char *dir, ctl_intake_t *intake, ctl_instances_t *in
 {
   ctl_recovery_t recovery = {0};
   /* Who they are was said long before the checkpoint. */
-  int rc = read_frames (dir, 0, 0, intake, &recovery);
+  int rc = read_frames (dir, 0, intake, &recovery);
   if (rc == 0)
-    rc = read_frames (dir, 1, 1, intake, &recovery);
+    rc = read_frames (dir, 1, intake, &recovery);
   if (rc < 0)
     return rc;
   for (uint32_t n = 0; n < ctl_instances_count (instances); n++)

@@ -13,6 +13,7 @@
 #include "../../common/log.h"
 #include "../../common/status.h"
 #include "background.h"
+#include "checkpoint.h"
 #include "control.h"
 #include "intake.h"
 #include "place.h"
@@ -27,7 +28,7 @@ typedef struct {
   ctl_control_t *control;
   uint64_t heartbeat_ns, settle_ns, complain_ns, used_ns; /* next, next, next, last; CLOCK_MONOTONIC */
   uint64_t heartbeat_seq;
-  uint64_t checkpoint_records;
+  ctl_checkpoint_t checkpoint;
   ctl_intake_stats_t told; /* what the last complaint knew */
   int store_failing;
   int ending;
@@ -109,7 +110,10 @@ static int make_house (service_t *self)
   house->instructions = ctl_instructions_new (epoch, ctl_store_last_instruction (house->store));
   house->correlate = house->instances ? ctl_correlate_new (house->instances, 0) : NULL;
   house->sink = house->correlate ? ctl_sink_new (house->correlate, house->store) : NULL;
-  ctl_intake_links_t links = {NULL, house->instances, house->instructions, house->correlate, NULL};
+  ctl_intake_links_t links = {.instances = house->instances,
+                              .instructions = house->instructions,
+                              .correlate = house->correlate,
+                              .sink = house->sink};
   house->intake = ctl_intake_new (&links);
   if (!house->instances || !house->instructions || !house->correlate || !house->sink || !house->intake) {
     weft_log_error ("cannot start: %s", weft_status_text (WEFT_E_NOMEM));
@@ -130,12 +134,17 @@ static int open_journal (service_t *self)
   char why[600] = "";
   if (rc == 0)
     rc = ctl_journal_open (self->journal_dir, 0, &self->house.journal, why, sizeof why);
-  if (rc < 0)
+  if (rc == WEFT_E_FULL)
+    weft_log_error ("store %s: no room for what the journal %s holds; make room on the disk, nothing is lost",
+                    self->store_path, self->journal_dir);
+  else if (rc < 0)
     weft_log_error ("cannot open the journal %s: %s", self->journal_dir, *why ? why : weft_status_text (rc));
-  else
-    ctl_instructions_skip (self->house.instructions, ctl_journal_last_number (self->house.journal)); /* I1 */
+  if (rc < 0)
+    return rc;
+  ctl_journal_retain (self->house.journal, self->options.journal_max, self->options.journal_age_ms);
+  ctl_instructions_skip (self->house.instructions, ctl_journal_last_number (self->house.journal)); /* I1 */
   self->told = *ctl_intake_stats (self->house.intake);
-  return rc;
+  return 0;
 }
 
 static int open_sockets (service_t *self)
@@ -144,8 +153,8 @@ static int open_sockets (service_t *self)
   char why[600] = "";
   int rc = ctl_broadcast_new (self->listen, &house->broadcast, why, sizeof why);
   if (rc == 0) {
-    ctl_intake_links_t links = {house->broadcast, house->instances, house->instructions, house->correlate,
-                                self->house.journal};
+    ctl_intake_links_t links = {house->broadcast, house->instances,    house->instructions,
+                                house->correlate, self->house.journal, house->sink};
     ctl_intake_link (house->intake, &links);
     rc = ctl_intake_listen (house->intake, why, sizeof why);
   }
@@ -227,10 +236,9 @@ static void settle (service_t *self, uint64_t now_ns, int all)
   self->store_failing = rc < 0;
   ctl_correlate_stats_t stats;
   ctl_correlate_stats (self->house.correlate, &stats);
-  uint64_t records = ctl_journal_records (self->house.journal);
-  if (rc == 0 && stats.open_tasks == 0 && records != self->checkpoint_records &&
-      ctl_journal_checkpoint (self->house.journal) == 0)
-    self->checkpoint_records = records;
+  if (rc == 0)
+    ctl_checkpoint_run (&self->checkpoint, self->house.journal, now_ns, stats.oldest_ns);
+  ctl_journal_tidy (self->house.journal);
 }
 
 /* One line for all that was not taken since the last one. */

@@ -15,11 +15,13 @@
 #include <stdint.h>
 
 typedef struct {
-  const char *listen;    /* NULL: the default address */
-  const char *journal;   /* directory; NULL: beside the store */
-  const char *store;     /* file; NULL: in the state directory */
-  int background;        /* return when it listens; it lives on in its own session */
-  uint64_t idle_exit_ms; /* 0: never */
+  const char *listen;      /* NULL: the default address */
+  const char *journal;     /* directory; NULL: beside the store */
+  const char *store;       /* file; NULL: in the state directory */
+  int background;          /* return when it listens; it lives on in its own session */
+  uint64_t idle_exit_ms;   /* 0: never */
+  uint64_t journal_max;    /* bytes */
+  uint64_t journal_age_ms; /* 0 is an age, too */
 } ctl_service_options_t;
 
 /* Runs until told to end (background: until it listens). 0 or a status; everything there

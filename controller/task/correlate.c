@@ -53,8 +53,9 @@ typedef struct {
   uint32_t truncated;
   uint32_t instruction;
   uint32_t hash; /* of the id: what the table is sorted by */
+  uint32_t born; /* tick */
   uint8_t flags;
-  uint8_t reserved[19];
+  uint8_t reserved[15];
 } task_t;
 _Static_assert(sizeof (task_t) == 64, "a task is one cache line");
 
@@ -279,7 +280,7 @@ static int find_or_make (ctl_correlate_t *self, const uint8_t id[WEFT_TASK_ID_SI
   else
     return WEFT_E_FULL;
   task_t *task = &self->task[number];
-  *task = (task_t){.first = NIL, .touched = now, .hash = hash, .flags = TASK_USED};
+  *task = (task_t){.first = NIL, .touched = now, .born = now, .hash = hash, .flags = TASK_USED};
   memcpy (task->id, id, WEFT_TASK_ID_SIZE);
   self->table[at] = (slot_t){hash, number + 1};
   self->tasks_open++;
@@ -465,8 +466,8 @@ static int take_group (ctl_correlate_t *self, const uint8_t *frame, const weft_r
   return 0;
 }
 
-/* Makes room before a batch, so that the ranges can hold all of it. */
-static int make_room (ctl_correlate_t *self)
+/* The ranges can hold a whole batch then. */
+int ctl_correlate_room (ctl_correlate_t *self)
 {
   while (self->tasks_open - self->evicted_count > self->open_max)
     evict_one (self);
@@ -485,7 +486,7 @@ int ctl_correlate_batch (ctl_correlate_t *self, const void *frame, size_t size, 
   uint16_t instance;
   if (size > WEFT_FRAME_MAX)
     return WEFT_E_MALFORMED;
-  int rc = make_room (self);
+  int rc = ctl_correlate_room (self);
   if (rc == 0)
     rc = weft_batch_reader_begin (&reader, frame, size);
   if (rc == 0)
@@ -597,10 +598,16 @@ void ctl_correlate_stats (const ctl_correlate_t *self, ctl_correlate_stats_t *re
   *ret_stats = self->stats;
   ret_stats->open_tasks = self->tasks_open;
   ret_stats->unanswered = 0;
-  for (uint32_t i = 0; i < self->tasks_made; i++)
-    if ((self->task[i].flags & TASK_USED) &&
-        (self->task[i].flags & (TASK_LOOKED | TASK_COMPLETE)) != (TASK_LOOKED | TASK_COMPLETE))
-      ret_stats->unanswered++;
+  uint32_t oldest = UINT32_MAX;
+  for (uint32_t i = 0; i < self->tasks_made; i++) {
+    const task_t *task = &self->task[i];
+    if (!(task->flags & TASK_USED))
+      continue;
+    ret_stats->unanswered += (task->flags & (TASK_LOOKED | TASK_COMPLETE)) != (TASK_LOOKED | TASK_COMPLETE);
+    oldest = task->born < oldest ? task->born : oldest;
+  }
+  ret_stats->oldest_ns =
+      oldest == UINT32_MAX ? UINT64_MAX : self->began_ns + (uint64_t) oldest * TICK_MS * WEFT_NS_PER_MS;
 }
 
 /* ---- settling ---------------------------------------------------------------- */

@@ -38,6 +38,9 @@ void ctl_correlate_destroy (ctl_correlate_t **self_p);
  * report count are the caller's. */
 int ctl_correlate_batch (ctl_correlate_t *self, const void *frame, size_t size, uint32_t *ret_reports);
 
+/* Makes room for one more batch by marking the oldest tasks for the sink. WEFT_E_FULL: settle first. */
+int ctl_correlate_room (ctl_correlate_t *self);
+
 /* Called with each execution that matches; it may keep it by setting *execution_p NULL. */
 typedef int (ctl_execution_fn) (ctl_execution_t **execution_p, void *arg);
 
@@ -56,6 +59,7 @@ int ctl_correlate_settle (ctl_correlate_t *self, uint64_t now_ns, int all, ctl_e
 typedef struct {
   uint64_t reports, duplicates, embeds, captures, bares;
   uint64_t open_tasks;         /* in memory */
+  uint64_t oldest_ns;          /* CLOCK_MONOTONIC: none of them began before; UINT64_MAX: there is none */
   uint64_t unanswered;         /* among them: not seen complete when ctl_correlate_waiting last looked */
   uint64_t evicted, truncated; /* written out early; subtasks beyond the cap */
   uint64_t skipped;            /* reports of unknown kind */

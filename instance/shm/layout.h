@@ -93,7 +93,7 @@ typedef struct {
   /* For the sidecar that comes after one that died; nothing to the probe. */
   uint8_t instance[WEFT_UUID_SIZE];        /* all zero: nobody has claimed it yet */
   uint64_t batch_last;                     /* highest batch number ever sealed */
-  uint64_t lost_reported[WEFT_LOSS_COUNT]; /* of status.lost, what batches have told */
+  uint64_t lost_reported[WEFT_LOSS_WIRE_COUNT]; /* of status.lost, what batches have told */
   char service[WEFT_SERVICE_MAX];          /* name that the user gave, "": none */
 } shm_control_t;
 
@@ -141,7 +141,7 @@ typedef struct {
   uint32_t objects;                                      /* loaded objects looked at */
   uint32_t reserved;
   uint64_t heartbeat_ns;          /* CLOCK_MONOTONIC, parked thread's last wake-up */
-  uint64_t lost[WEFT_LOSS_COUNT]; /* monotonic counts by cause */
+  uint64_t lost[WEFT_LOSS_WIRE_COUNT]; /* monotonic counts by cause */
   uint64_t counter[SHM_COUNTERS];
 } shm_status_t;
 

@@ -360,7 +360,7 @@ void shm_reader_status (shm_reader_t *self, shm_status_t *ret_status)
   copy.slots_foreign = __atomic_load_n (&shared->slots_foreign, __ATOMIC_RELAXED);
   copy.objects = __atomic_load_n (&shared->objects, __ATOMIC_RELAXED);
   copy.heartbeat_ns = __atomic_load_n (&shared->heartbeat_ns, __ATOMIC_RELAXED);
-  for (int i = 0; i < WEFT_LOSS_COUNT; i++)
+  for (int i = 0; i < WEFT_LOSS_WIRE_COUNT; i++)
     copy.lost[i] = __atomic_load_n (&shared->lost[i], __ATOMIC_RELAXED);
   for (int i = 0; i < SHM_COUNTERS; i++)
     copy.counter[i] = __atomic_load_n (&shared->counter[i], __ATOMIC_RELAXED);

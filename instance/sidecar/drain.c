@@ -23,9 +23,9 @@ struct car_drain_t {
   uint64_t number;                      /* last sealed */
   uint64_t pushed;                      /* number of the last batch that is out */
   uint64_t covered_ns;                  /* end of the last batch's interval */
-  uint64_t told[WEFT_LOSS_COUNT];       /* of status.lost */
+  uint64_t told[WEFT_LOSS_WIRE_COUNT];       /* of status.lost */
   uint64_t corrupt_told, broken_told;   /* of the reader's own counts */
-  uint64_t own[WEFT_LOSS_COUNT];        /* lost here, not told yet */
+  uint64_t own[WEFT_LOSS_WIRE_COUNT];        /* lost here, not told yet */
   int spool_full;                       /* since the last batch */
   uint64_t waiting_since_ns, repush_ms; /* no acknowledgement since; patience */
 };
@@ -86,11 +86,11 @@ static uint64_t rise (uint64_t now, uint64_t before)
 }
 
 /* Losses that no batch has told yet. Returns whether there are any. */
-static int gather_losses (car_drain_t *self, uint64_t losses[WEFT_LOSS_COUNT], shm_status_t *status)
+static int gather_losses (car_drain_t *self, uint64_t losses[WEFT_LOSS_WIRE_COUNT], shm_status_t *status)
 {
   shm_reader_status (self->reader, status);
   int any = 0;
-  for (unsigned i = 0; i < WEFT_LOSS_COUNT; i++)
+  for (unsigned i = 0; i < WEFT_LOSS_WIRE_COUNT; i++)
     losses[i] = rise (status->lost[i], self->told[i]) + self->own[i];
   losses[WEFT_LOSS_UNDECODABLE] += rise (shm_reader_corrupt (self->reader), self->corrupt_told);
   losses[WEFT_LOSS_OWNER_DIED] += rise (shm_reader_broken (self->reader), self->broken_told);
@@ -98,7 +98,7 @@ static int gather_losses (car_drain_t *self, uint64_t losses[WEFT_LOSS_COUNT], s
     losses[WEFT_LOSS_SPOOL_FULL] += losses[WEFT_LOSS_RING_FULL];
     losses[WEFT_LOSS_RING_FULL] = 0;
   }
-  for (unsigned i = 0; i < WEFT_LOSS_COUNT; i++)
+  for (unsigned i = 0; i < WEFT_LOSS_WIRE_COUNT; i++)
     any |= losses[i] != 0;
   return any;
 }
@@ -193,7 +193,7 @@ int car_drain_collect (car_drain_t *self, pid_t pid)
 {
   weft_report_t report;
   shm_status_t status;
-  uint64_t losses[WEFT_LOSS_COUNT];
+  uint64_t losses[WEFT_LOSS_WIRE_COUNT];
   unsigned batches = 0;
   int more = 0, any = 0;
   uint64_t fill = fullest_ring (self);

@@ -7,7 +7,7 @@ _weft ()
   else
     case ${COMP_WORDS[1]} in
       profile) words="--all --for --on --root --embed --capture --match --sample --max --carrier --embed-to --json --controller --verbose --help" ;;
-      controller) words="--listen --journal --store --background --idle-exit --controller --verbose --help" ;;
+      controller) words="--listen --journal --journal-max --journal-age --store --background --idle-exit --controller --verbose --help" ;;
       run) words="--service --controller --verbose --help" ;;
       attach) words="--all --service --json --controller --verbose --help" ;;
       detach) words="--all --json --controller --verbose --help" ;;

@@ -82,6 +82,37 @@ static size_t batch (uint8_t *frame, uint8_t who, uint64_t number, uint64_t ring
   report.task[8] = (uint8_t) number;
   assert_int_equal (weft_batch_writer_begin (writer, frame, WEFT_BATCH_MAX, &head), 0);
   assert_int_equal (weft_batch_writer_add (writer, &report), 0);
+  head.reports = 1;
+  assert_int_equal (weft_batch_writer_finish (writer, &head, &size), 0);
+  weft_batch_writer_destroy (&writer);
+  return size;
+}
+
+/* A batch of `count` roots, each of a task of its own. */
+static size_t batch_of (uint8_t *frame, uint8_t who, uint64_t number, uint32_t count)
+{
+  weft_batch_writer_t *writer = weft_batch_writer_new ();
+  weft_batch_head_t head = {.major = 1, .number = number, .from_ns = 10, .to_ns = 20};
+  size_t size = 0;
+  head.instance[0] = who;
+  head.start[0] = 1;
+  assert_int_equal (weft_batch_writer_begin (writer, frame, WEFT_BATCH_MAX, &head), 0);
+  for (uint32_t n = 0; n < count; n++) {
+    uint64_t id = number * 4096 + n;
+    weft_report_t report = {.kind = WEFT_REPORT_CAPTURE,
+                            .flags = WEFT_REPORT_ROOT,
+                            .status = 200,
+                            .subtask = id,
+                            .start_ns = 11,
+                            .end_ns = 19,
+                            .cpu_ns = WEFT_NS_NONE,
+                            .name = "GET /",
+                            .name_size = 5};
+    report.task[0] = who;
+    memcpy (report.task + 8, &id, sizeof id);
+    assert_int_equal (weft_batch_writer_add (writer, &report), 0);
+  }
+  head.reports = count;
   assert_int_equal (weft_batch_writer_finish (writer, &head, &size), 0);
   weft_batch_writer_destroy (&writer);
   return size;
@@ -218,6 +249,86 @@ static void test_recovery (void **state)
   rmdir (dir);
 }
 
+/* N2 over a crash behind a checkpoint: what is in the store is known, counted and not correlated. */
+static void test_recovery_behind_a_checkpoint (void **state)
+{
+  fixture_t *first = *state;
+  char dir[] = "/tmp/weft-intake-XXXXXX", why[300] = "";
+  assert_non_null (mkdtemp (dir));
+  assert_int_equal (ctl_journal_open (dir, 0, &first->links.journal, why, sizeof why), 0);
+  ctl_intake_link (first->intake, &first->links);
+  message (first->intake, WEFT_UP_HELLO, 7, 0);
+  for (uint64_t n = 1; n <= 3; n++)
+    assert_int_equal (give_batch (first->intake, 7, n), 0);
+  assert_int_equal (ctl_journal_checkpoint (first->links.journal), 0);
+  assert_int_equal (give_batch (first->intake, 7, 4), 0);
+  ctl_journal_close (&first->links.journal);
+
+  void *other = NULL;
+  assert_int_equal (setup (&other), 0);
+  fixture_t *second = other;
+  ctl_recovery_t recovery = {0};
+  assert_int_equal (ctl_recovery_run (dir, second->intake, second->links.instances, &recovery), 0);
+  assert_int_equal (correlated (second), 1);
+  ctl_instance_t *instance = ctl_instances_at (second->links.instances, 0);
+  assert_int_equal (instance->reports, 4);
+  assert_int_equal (instance->losses[WEFT_LOSS_RING_FULL], 5); /* told by batch 2 */
+  assert_int_equal (give_batch (second->intake, 7, 3), 0);     /* its acknowledgement was lost */
+  assert_int_equal (give_batch (second->intake, 7, 4), 0);
+  assert_int_equal (ctl_intake_stats (second->intake)->duplicates, 2);
+  assert_int_equal (instance->reports, 4);
+  assert_int_equal (correlated (second), 1);
+  teardown (&other);
+  char path[64];
+  snprintf (path, sizeof path, "%s/00000001.weftj", dir);
+  unlink (path);
+  snprintf (path, sizeof path, "%s/checkpoint", dir);
+  unlink (path);
+  rmdir (dir);
+}
+
+/* N1: without room in the correlator a batch is neither journalled nor acknowledged; settling makes room. */
+static void test_no_room (void **state)
+{
+  fixture_t *self = *state;
+  enum { TASKS = WEFT_EVICTED_MAX + 2 * WEFT_BATCH_REPORTS_MAX };
+  char dir[] = "/tmp/weft-intake-XXXXXX", why[300] = "", path[64];
+  assert_non_null (mkdtemp (dir));
+  snprintf (path, sizeof path, "%s/store.db", dir);
+  ctl_correlate_destroy (&self->links.correlate);
+  self->links.correlate = ctl_correlate_new (self->links.instances, 1);
+  ctl_intake_link (self->intake, &self->links);
+  uint64_t number = 1;
+  uint8_t *frame = malloc (WEFT_BATCH_MAX);
+  int rc = 0;
+  for (uint64_t tasks = 0; rc == 0 && tasks < TASKS; tasks += 256, number++) {
+    size_t size = batch_of (frame, 7, number, 256);
+    rc = ctl_intake_frame (self->intake, frame, size);
+  }
+  assert_int_equal (rc, WEFT_E_FULL);
+  number--;
+  assert_int_equal (ctl_intake_stats (self->intake)->deferred, 1);
+  ctl_instance_t *instance = ctl_instances_at (self->links.instances, 0);
+  assert_true (instance->last_batch == number - 1);
+  ctl_store_t *store = NULL;
+  assert_int_equal (ctl_store_open (path, &store, why, sizeof why), 0);
+  self->links.sink = ctl_sink_new (self->links.correlate, store);
+  ctl_intake_link (self->intake, &self->links);
+  size_t size = batch_of (frame, 7, number, 256);
+  assert_int_equal (ctl_intake_frame (self->intake, frame, size), 0); /* the same one again */
+  assert_true (instance->last_batch == number);
+  assert_true (instance->reports == number * 256);
+  free (frame);
+  ctl_sink_destroy (&self->links.sink);
+  ctl_store_destroy (&store);
+  const char *const names[] = {"store.db", "store.db-wal", "store.db-shm"};
+  for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+    snprintf (path, sizeof path, "%s/%s", dir, names[n]);
+    unlink (path);
+  }
+  assert_int_equal (rmdir (dir), 0);
+}
+
 /* N1: what the journal refuses is neither correlated nor remembered. */
 static void test_journal_that_fails (void **state)
 {
@@ -240,9 +351,14 @@ static void test_journal_that_fails (void **state)
 int main (void)
 {
   const struct CMUnitTest tests[] = {
-      TEST (test_batches_once),       TEST (test_epoch_is_acknowledged_by_ack_only),
-      TEST (test_garbage_is_counted), TEST (test_truncated_batches),
-      TEST (test_recovery),           TEST (test_journal_that_fails),
+      TEST (test_batches_once),
+      TEST (test_epoch_is_acknowledged_by_ack_only),
+      TEST (test_garbage_is_counted),
+      TEST (test_truncated_batches),
+      TEST (test_recovery),
+      TEST (test_journal_that_fails),
+      TEST (test_recovery_behind_a_checkpoint),
+      TEST (test_no_room),
   };
   return cmocka_run_group_tests (tests, NULL, NULL);
 }

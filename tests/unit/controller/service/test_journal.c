@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../../../../common/limits.h"
@@ -213,8 +214,70 @@ static void test_rotation (void **state)
   self = journal_open (100);
   assert_int_equal (append (self, 12, 24), 0); /* a segment of its own: J2 */
   ctl_journal_close (&self);
-  assert_int_equal (size_of ("00000003.weftj"), -1);
+  assert_int_equal (size_of ("00000003.weftj"), 80); /* 320 bytes in all: there is room */
   assert_int_equal (size_of ("00000007.weftj"), 40);
+}
+
+static uint64_t size_of_all (void)
+{
+  uint64_t total = 0;
+  for (int n = 1; n < 100; n++) {
+    char name[24];
+    snprintf (name, sizeof name, "%08d.weftj", n);
+    off_t size = size_of (name);
+    total += size > 0 ? (uint64_t) size : 0;
+  }
+  return total;
+}
+
+/* J4 at the smallest bound there is, whatever the records' sizes. */
+static void test_retention_by_size (void **state)
+{
+  ctl_journal_t *self = journal_open (0);
+  ctl_journal_retain (self, 1, UINT32_MAX);
+  for (uint32_t n = 1; n <= 200; n++) {
+    assert_int_equal (append (self, n, 1 + (n * 7919u) % WEFT_BATCH_MAX), 0);
+    assert_in_range (size_of_all (), 1, WEFT_JOURNAL_MAX_LEAST);
+  }
+  ctl_journal_close (&self);
+  int got[256] = {0}, count = 0;
+  ctl_journal_position_t damage;
+  read_all (0, got, &damage);
+  while (got[count])
+    count++;
+  assert_in_range (count, 20, 40); /* 1 MiB of records of 32 KiB, less one segment at most */
+  assert_int_equal (got[count - 1], 200);
+}
+
+static void make_old (const char *name, time_t seconds)
+{
+  char path[128];
+  struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = time (NULL) - seconds}};
+  snprintf (path, sizeof path, "%s/%s", dir, name);
+  assert_int_equal (utimensat (AT_FDCWD, path, times, 0), 0);
+}
+
+/* J5 */
+static void test_retention_by_age (void **state)
+{
+  ctl_journal_t *self = journal_open (100);
+  for (uint32_t n = 1; n <= 6; n++) /* segments 1 to 3 */
+    assert_int_equal (append (self, n, 24), 0);
+  make_old ("00000001.weftj", 7200);
+  make_old ("00000002.weftj", 7200);
+  ctl_journal_retain (self, WEFT_JOURNAL_MAX, 3600000);
+  assert_int_equal (size_of ("00000001.weftj"), 80); /* nothing of it is known to be in the store */
+  ctl_journal_position_t at = {2, 40};
+  assert_int_equal (ctl_journal_checkpoint_at (self, &at), 0);
+  ctl_journal_tidy (self);
+  assert_int_equal (size_of ("00000001.weftj"), -1);
+  assert_int_equal (size_of ("00000002.weftj"), 80);
+  at = (ctl_journal_position_t){3, 0};
+  assert_int_equal (ctl_journal_checkpoint_at (self, &at), 0);
+  ctl_journal_tidy (self);
+  assert_int_equal (size_of ("00000002.weftj"), -1);
+  assert_int_equal (size_of ("00000003.weftj"), 80); /* young */
+  ctl_journal_close (&self);
 }
 
 static void test_checkpoint (void **state)
@@ -377,6 +440,8 @@ int main (void)
       TEST (test_torn_tail),
       TEST (test_flipped_bit),
       TEST (test_rotation),
+      TEST (test_retention_by_size),
+      TEST (test_retention_by_age),
       TEST (test_checkpoint),
       TEST (test_no_room),
       TEST (test_checkpoint_of_a_lost_segment),

@@ -31,7 +31,7 @@ typedef struct {
   unsigned count;
   uint64_t number[256];
   uint32_t reports[256];
-  uint64_t losses[256][WEFT_LOSS_COUNT];
+  uint64_t losses[256][WEFT_LOSS_WIRE_COUNT];
   char name[64];
 } sink_t;
 
