@@ -26,8 +26,8 @@ typedef struct {
   uint8_t boot[WEFT_UUID_SIZE];
   uint64_t number;
   weft_anchor_t anchor;
-  uint64_t from_ns, to_ns;          /* boottime interval that it and its losses cover */
-  uint32_t reports;                 /* number of reports, strings not counted */
+  uint64_t from_ns, to_ns;               /* boottime interval that it and its losses cover */
+  uint32_t reports;                      /* number of reports, strings not counted */
   uint64_t losses[WEFT_LOSS_WIRE_COUNT]; /* since the batch before */
 } weft_batch_head_t;
 

@@ -103,6 +103,7 @@ typedef struct {
   uint64_t bytes_spoken; /* of these on connections that it understands */
   uint64_t connections_given_up;
   uint64_t requests_bare;
+  uint64_t events_written; /* into its rings, or counted as lost on the way there */
   /* BYE */
   uint32_t slots_written, slots_restored, slots_foreign;
   uint32_t threads_left;

@@ -19,7 +19,8 @@ static int is_shown (const ctl_instance_t *instance, int all)
   uint64_t lost = 0;
   for (int n = 0; n < WEFT_LOSS_COUNT; n++)
     lost += instance->losses[n];
-  return all || instance->presence != CTL_INSTANCE_LEFT || (lost > 0 && !instance->replayed);
+  return all || instance->presence != CTL_INSTANCE_LEFT ||
+         ((lost > 0 || instance->tail_since_ns) && !instance->replayed);
 }
 
 static int print (const ctl_call_t *call, const ctl_roster_t *roster)
@@ -41,10 +42,23 @@ static int print (const ctl_call_t *call, const ctl_roster_t *roster)
   if (!json && ctl_call_has (call, "csv"))
     rc = ctl_csv_instances (stdout, shown, count);
   else if (!json && count)
-    rc = ctl_table_instances (stdout, &style, shown, count);
+    rc = ctl_call_has (call, "losses") ? ctl_table_losses (stdout, &style, shown, count)
+                                       : ctl_table_instances (stdout, &style, shown, count);
   else if (!json)
     printf ("no instances; `weft profile` lists what could be joined\n");
   free (shown);
+  return rc;
+}
+
+/* One object an interval in which something was lost, or an instance whose tail is unknown. */
+static int print_intervals (ctl_client_t *client)
+{
+  json_t *reply = NULL;
+  int rc = ctl_client_ask (client, json_pack ("{s:s}", "op", "losses"), NULL, NULL, &reply);
+  const json_t *list = json_object_get (reply, "intervals");
+  for (size_t n = 0; rc == 0 && n < json_array_size (list); n++)
+    rc = ctl_json_line (stdout, json_incref (json_array_get (list, n)));
+  json_decref (reply);
   return rc;
 }
 
@@ -54,9 +68,14 @@ int ctl_verb_ls (ctl_call_t *call)
   ctl_roster_t roster = {0};
   if (ctl_client_open (call->address, CTL_CLIENT_STORE, &client) < 0)
     return CTL_EXIT_FAILED;
-  int rc = ctl_roster_read (client, &roster);
-  if (rc == 0)
-    rc = print (call, &roster);
+  int rc;
+  if (ctl_call_has (call, "losses") && ctl_call_has (call, "json")) {
+    rc = print_intervals (client);
+  } else {
+    rc = ctl_roster_read (client, &roster);
+    if (rc == 0)
+      rc = print (call, &roster);
+  }
   ctl_roster_clear (&roster);
   ctl_client_close (&client);
   return rc < 0 ? CTL_EXIT_FAILED : CTL_EXIT_OK;

@@ -287,10 +287,12 @@ void ctl_standing_print (FILE *out, const ctl_standing_counts_t *counts)
   for (size_t n = 0; n < json_array_size (counts->silent); n++) {
     const json_t *one = json_array_get (counts->silent, n);
     const char *service = json_string_value (json_object_get (one, "service"));
-    char safe[4 * WEFT_SERVICE_MAX + 1];
+    const char *host = json_string_value (json_object_get (one, "host"));
+    char safe[4 * WEFT_SERVICE_MAX + 1], where[4 * WEFT_HOST_MAX + 1];
     ctl_style_safe (safe, sizeof safe, service ? service : "", 1);
-    fprintf (out, "%s%s (pid %lld)", n ? ", " : ", silent: ", safe,
-             (long long) json_integer_value (json_object_get (one, "pid")));
+    ctl_style_safe (where, sizeof where, host ? host : "", 1);
+    fprintf (out, "%s%s@%s (last seen %lld s)", n ? ", " : ", silent: ", safe, where,
+             (long long) json_integer_value (json_object_get (one, "seen_ms")) / 1000);
   }
 }
 

@@ -93,6 +93,7 @@ static const ctl_option_t detach_options[] = {
 };
 static const ctl_option_t ls_options[] = {
     {"all", NULL, "also instances that have left", 0},
+    {"losses", NULL, "what each wrote and what was lost, by cause; with --json by interval", 0},
     OPT_JSON,
     OPT_CSV,
 };

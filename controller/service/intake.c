@@ -139,8 +139,10 @@ static void note_batch (ctl_intake_t *self, ctl_instance_t *instance, const weft
   uint64_t losses[WEFT_LOSS_COUNT];
   for (unsigned n = 0; n < WEFT_LOSS_COUNT; n++)
     losses[n] = here[n] + (n < WEFT_LOSS_WIRE_COUNT ? head->losses[n] : 0);
-  instance->reports += reports;
+  instance->stored += reports;
   instance->last_batch = head->number;
+  if (!self->links.broadcast) /* recovery: it was not now that it spoke */
+    instance->heard_ns = head->to_ns + wall_ns;
   ctl_instances_lost (self->links.instances, instance, head->from_ns + wall_ns, head->to_ns + wall_ns,
                       losses);
 }

@@ -106,6 +106,7 @@ int ctl_lookup_tasks (ctl_house_t *house, const json_t *request, ctl_reply_t *re
     return ctl_reply_refuse (reply, rc, "the executions could not be read: %s",
                              house->store ? ctl_store_why (house->store) : weft_status_text (rc));
   ctl_instances_losses_in (house->instances, scope.from_ns, scope.to_ns, analysis->losses);
+  analysis->tails = ctl_instances_tails_in (house->instances, scope.from_ns, scope.to_ns);
   rc = json_object_set_new (reply->body, "analysis", ctl_analysis_json (analysis)) < 0 ? WEFT_E_NOMEM : 0;
   ctl_analysis_destroy (&analysis);
   return rc;

@@ -60,8 +60,10 @@ int ctl_recovery_run (const char *dir, ctl_intake_t *intake, ctl_instances_t *in
     rc = read_frames (dir, 1, intake, &recovery);
   if (rc < 0)
     return rc;
-  for (uint32_t n = 0; n < ctl_instances_count (instances); n++)
+  for (uint32_t n = 0; n < ctl_instances_count (instances); n++) {
     ctl_instances_at (instances, n)->presence = CTL_INSTANCE_LEFT;
+    ctl_instances_silent (ctl_instances_at (instances, n)); /* until it speaks again */
+  }
   *ret_recovery = recovery;
   return 0;
 }

@@ -175,6 +175,10 @@ static json_t *instance_brief (const ctl_instance_t *instance)
   set_uuid (brief, "uuid", instance->uuid);
   set_number (brief, "pid", (uint64_t) instance->pid);
   json_object_set_new (brief, "service", ctl_json_text (instance->service));
+  json_object_set_new (brief, "host", ctl_json_text (instance->host));
+  uint64_t now_ns = weft_mono_ns ();
+  set_number (brief, "seen_ms",
+              now_ns > instance->seen_ns ? (now_ns - instance->seen_ns) / WEFT_NS_PER_MS : 0);
   return brief;
 }
 
@@ -259,6 +263,51 @@ static int answer_instances (ctl_house_t *house, const json_t *request, ctl_repl
     json_array_append_new (list, json);
   }
   return json_object_set_new (reply->body, "instances", list) < 0 ? WEFT_E_NOMEM : 0;
+}
+
+static json_t *interval_json (ctl_house_t *house, const ctl_loss_interval_t *interval)
+{
+  json_t *json = json_object (), *losses = json_object ();
+  if (interval->instance == CTL_LOSS_SEVERAL) {
+    json_object_set_new (json, "instance", json_null ());
+  } else {
+    const ctl_instance_t *instance = ctl_instances_at (house->instances, interval->instance);
+    set_uuid (json, "instance", instance->uuid);
+    json_object_set_new (json, "service", ctl_json_text (instance->service));
+  }
+  set_number (json, "from_ns", interval->from_ns);
+  set_number (json, "to_ns", interval->to_ns);
+  for (int n = 0; n < WEFT_LOSS_COUNT; n++)
+    if (interval->losses[n])
+      set_number (losses, ctl_loss_text (n), interval->losses[n]);
+  json_object_set_new (json, "losses", losses);
+  return json;
+}
+
+static json_t *tail_json (const ctl_instance_t *instance)
+{
+  json_t *json = json_object ();
+  set_uuid (json, "instance", instance->uuid);
+  json_object_set_new (json, "service", ctl_json_text (instance->service));
+  set_number (json, "from_ns", instance->tail_since_ns);
+  json_object_set_new (json, "to_ns",
+                       instance->tail_until_ns ? json_integer ((json_int_t) instance->tail_until_ns)
+                                               : json_null ());
+  json_object_set_new (json, "losses", json_null ()); /* unknown, not none */
+  return json;
+}
+
+static int answer_losses (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
+{
+  json_t *list = json_array ();
+  uint32_t count = 0;
+  const ctl_loss_interval_t *intervals = ctl_instances_intervals (house->instances, &count);
+  for (uint32_t n = 0; n < count; n++)
+    json_array_append_new (list, interval_json (house, &intervals[n]));
+  for (uint32_t n = 0; n < ctl_instances_count (house->instances); n++)
+    if (ctl_instances_at (house->instances, n)->tail_since_ns)
+      json_array_append_new (list, tail_json (ctl_instances_at (house->instances, n)));
+  return json_object_set_new (reply->body, "intervals", list) < 0 ? WEFT_E_NOMEM : 0;
 }
 
 static int wants_detach (const json_t *request, const ctl_instance_t *instance)
@@ -349,6 +398,7 @@ static const struct {
 } ops[] = {
     {"ping", answer_ping},
     {"instances", answer_instances},
+    {"losses", answer_losses},
     {"instruct", answer_instruct},
     {"instructions", answer_instructions},
     {"instruction", answer_instruction},

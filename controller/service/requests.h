@@ -6,6 +6,7 @@
  *
  *   ping                                   -> version, pid, controller, epoch
  *   instances                              -> instances[]
+ *   losses                                 -> intervals[]
  *   instruct    actions[] selectors[] match sample[2] max carrier embed_to
  *               lease_ms for_ms            -> number, epoch
  *   instructions                           -> instructions[]

@@ -216,6 +216,8 @@ static uint32_t watch_presence (service_t *self, uint64_t now_ns)
     uint64_t quiet_ms = now_ns > instance->seen_ns ? (now_ns - instance->seen_ns) / WEFT_NS_PER_MS : 0;
     if (instance->presence == CTL_INSTANCE_LEFT)
       continue;
+    if (quiet_ms >= WEFT_SILENT_MS)
+      ctl_instances_silent (instance);
     if (quiet_ms >= WEFT_LOST_MS)
       instance->presence = CTL_INSTANCE_LEFT;
     else

@@ -60,6 +60,7 @@ typedef struct {
   uint64_t hops[CTL_HOP_COUNT];
   uint64_t truncated;               /* subtasks beyond the cap */
   uint64_t losses[WEFT_LOSS_COUNT]; /* filled in by the caller (ctl_instances_losses_in), 0 before */
+  uint64_t tails;                   /* likewise (ctl_instances_tails_in) */
   json_t *text;                     /* holds the strings */
 } ctl_analysis_t;
 

@@ -112,6 +112,7 @@ json_t *ctl_analysis_json (const ctl_analysis_t *self)
   rc |= json_object_set_new (json, "orphan_trees", number (self->orphan_trees));
   rc |= json_object_set_new (json, "more_names", number (self->more_names));
   rc |= json_object_set_new (json, "truncated", number (self->truncated));
+  rc |= json_object_set_new (json, "tails_unknown", number (self->tails));
   rc |= json_object_set_new (json, "names", names);
   rc |= json_object_set_new (json, "orphans", orphans);
   rc |= json_object_set_new (json, "hops", hops);
@@ -215,6 +216,7 @@ static void fill (const json_t *json, ctl_analysis_t *self, int *rc)
   self->orphan_trees = number_at (json, "orphan_trees", INT64_MAX, rc);
   self->more_names = number_at (json, "more_names", INT64_MAX, rc);
   self->truncated = number_at (json, "truncated", INT64_MAX, rc);
+  self->tails = number_at (json, "tails_unknown", INT64_MAX, rc);
   for (int i = 0; i < CTL_HOP_COUNT; i++)
     self->hops[i] = number_at (hops, ctl_hop_text ((ctl_hop_t) i), INT64_MAX, rc);
   for (int i = 0; i < WEFT_LOSS_COUNT; i++)

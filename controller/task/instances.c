@@ -10,19 +10,13 @@
 
 #define SLOTS (WEFT_INSTANCES_MAX * 2u) /* power of two, at most half full */
 
-/* Losses of one interval, of every instance together. */
-typedef struct {
-  uint64_t from_ns, to_ns;
-  uint64_t losses[WEFT_LOSS_COUNT];
-} interval_t;
-
 struct ctl_instances_t {
   ctl_seed_t seed;
   ctl_names_t *names;
   ctl_instance_t *instance[WEFT_INSTANCES_MAX];
   uint32_t count;
   uint16_t slot[SLOTS]; /* index + 1 */
-  interval_t *intervals;
+  ctl_loss_interval_t *intervals;
   uint32_t interval_count, interval_capacity;
 };
 
@@ -94,6 +88,9 @@ int ctl_instances_touch (ctl_instances_t *self, const uint8_t uuid[WEFT_UUID_SIZ
   }
   ctl_instance_t *instance = self->instance[self->slot[at] - 1];
   instance->seen_ns = weft_mono_ns ();
+  instance->heard_ns = weft_clock_ns (CLOCK_REALTIME);
+  if (!instance->tail_until_ns)
+    instance->tail_since_ns = 0; /* it goes on where it was */
   *ret_instance = instance;
   return 0;
 }
@@ -122,11 +119,19 @@ static int take_hello (ctl_instances_t *self, ctl_instance_t *instance, const we
 }
 
 /* Batch numbers and what the probe counts begin anew with each of its lives. */
-static void begin_life (ctl_instance_t *instance, const uint8_t start[WEFT_UUID_SIZE])
+static void begin_life (ctl_instance_t *instance, const uint8_t start[WEFT_UUID_SIZE], uint64_t tail_ns)
 {
   if (memcmp (instance->start, start, WEFT_UUID_SIZE) == 0)
     return;
+  /* What an earlier life had to say has been said, or never will be. */
+  static const uint8_t none[WEFT_UUID_SIZE];
+  if (!instance->farewell && memcmp (instance->start, none, sizeof none) != 0) {
+    instance->tail_since_ns = tail_ns;
+    instance->tail_until_ns = instance->heard_ns;
+  }
   memcpy (instance->start, start, WEFT_UUID_SIZE);
+  instance->written_before = instance->written;
+  instance->farewell = 0;
   instance->last_batch = 0;
   instance->active = 0;
   instance->bytes_total = instance->bytes_spoken = instance->given_up = instance->bare = 0;
@@ -139,6 +144,7 @@ int ctl_instances_take (ctl_instances_t *self, const weft_up_message_t *message,
   ctl_instance_t *instance = ctl_instances_find (self, message->instance);
   if (!instance && message->kind != WEFT_UP_HELLO)
     return WEFT_E_NOT_FOUND;
+  uint64_t before_ns = instance ? instance->heard_ns : 0;
   int rc = ctl_instances_touch (self, message->instance, &instance);
   if (rc == 0 && message->kind == WEFT_UP_HELLO)
     rc = take_hello (self, instance, message);
@@ -149,7 +155,7 @@ int ctl_instances_take (ctl_instances_t *self, const weft_up_message_t *message,
     *ret_instance = instance;
     return 0;
   }
-  begin_life (instance, message->start);
+  begin_life (instance, message->start, before_ns);
   if (message->kind == WEFT_UP_ACK) {
     instance->presence = CTL_INSTANCE_PRESENT;
     instance->epoch = message->epoch;
@@ -160,6 +166,8 @@ int ctl_instances_take (ctl_instances_t *self, const weft_up_message_t *message,
     instance->bytes_spoken = message->bytes_spoken;
     instance->given_up = message->connections_given_up;
     instance->bare = message->requests_bare;
+    instance->written = instance->written_before + message->events_written;
+    instance->farewell = message->kind == WEFT_UP_BYE;
   }
   if (message->kind == WEFT_UP_BYE) {
     instance->presence = CTL_INSTANCE_LEFT;
@@ -183,6 +191,29 @@ ctl_instance_t *ctl_instances_at (ctl_instances_t *self, uint32_t index)
   return index < self->count ? self->instance[index] : NULL;
 }
 
+void ctl_instances_silent (ctl_instance_t *instance)
+{
+  if (!instance->farewell && !instance->replayed && !instance->tail_since_ns)
+    instance->tail_since_ns = instance->heard_ns;
+}
+
+uint32_t ctl_instances_tails_in (const ctl_instances_t *self, uint64_t from_ns, uint64_t to_ns)
+{
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < self->count; i++) {
+    const ctl_instance_t *instance = self->instance[i];
+    count += instance->tail_since_ns && instance->tail_since_ns <= to_ns &&
+             (!instance->tail_until_ns || instance->tail_until_ns >= from_ns);
+  }
+  return count;
+}
+
+const ctl_loss_interval_t *ctl_instances_intervals (const ctl_instances_t *self, uint32_t *ret_count)
+{
+  *ret_count = self->interval_count;
+  return self->intervals;
+}
+
 static void add_losses (uint64_t into[WEFT_LOSS_COUNT], const uint64_t losses[WEFT_LOSS_COUNT])
 {
   for (int i = 0; i < WEFT_LOSS_COUNT; i++)
@@ -194,9 +225,11 @@ static void join_neighbours (ctl_instances_t *self)
 {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < self->interval_count; i += 2) {
-    interval_t joined = self->intervals[i];
+    ctl_loss_interval_t joined = self->intervals[i];
     if (i + 1 < self->interval_count) {
-      const interval_t *next = &self->intervals[i + 1];
+      const ctl_loss_interval_t *next = &self->intervals[i + 1];
+      if (next->instance != joined.instance)
+        joined.instance = CTL_LOSS_SEVERAL;
       joined.from_ns = next->from_ns < joined.from_ns ? next->from_ns : joined.from_ns;
       joined.to_ns = next->to_ns > joined.to_ns ? next->to_ns : joined.to_ns;
       add_losses (joined.losses, next->losses);
@@ -217,7 +250,7 @@ void ctl_instances_lost (ctl_instances_t *self, ctl_instance_t *instance, uint64
   add_losses (instance->losses, losses);
   if (self->interval_count == self->interval_capacity && self->interval_capacity < WEFT_LOSS_INTERVALS_MAX) {
     uint32_t capacity = self->interval_capacity ? self->interval_capacity * 2 : 64;
-    interval_t *grown = realloc (self->intervals, capacity * sizeof *grown);
+    ctl_loss_interval_t *grown = realloc (self->intervals, capacity * sizeof *grown);
     if (grown) {
       self->intervals = grown;
       self->interval_capacity = capacity;
@@ -227,7 +260,8 @@ void ctl_instances_lost (ctl_instances_t *self, ctl_instance_t *instance, uint64
     join_neighbours (self);
   if (self->interval_count == self->interval_capacity)
     return; /* not one interval could be allocated; the instance's own sum has it */
-  interval_t *interval = &self->intervals[self->interval_count++];
+  ctl_loss_interval_t *interval = &self->intervals[self->interval_count++];
+  interval->instance = instance->index;
   interval->from_ns = from_ns;
   interval->to_ns = to_ns < from_ns ? from_ns : to_ns;
   memcpy (interval->losses, losses, sizeof interval->losses);

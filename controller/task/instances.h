@@ -27,12 +27,18 @@ typedef struct {
   int64_t pid;
   const char *vm, *version, *service, *host, *listens; /* interned, never NULL */
   ctl_presence_t presence;
-  uint8_t replayed;    /* out of a recording: LEFT from the beginning */
-  uint64_t epoch;      /* last one acknowledged */
-  uint32_t active;     /* WEFT_ACTION_* last acknowledged */
-  uint64_t seen_ns;    /* CLOCK_MONOTONIC of the last message */
-  uint64_t last_batch; /* number, within `start` */
-  uint64_t reports;
+  uint8_t replayed;        /* out of a recording: LEFT from the beginning */
+  uint64_t epoch;          /* last one acknowledged */
+  uint32_t active;         /* WEFT_ACTION_* last acknowledged */
+  uint64_t seen_ns;        /* CLOCK_MONOTONIC of the last message */
+  uint64_t heard_ns;       /* wall clock of its last word */
+  uint64_t last_batch;     /* number, within `start` */
+  uint64_t stored;         /* reports taken */
+  uint64_t written;        /* events of all its lives, as of its last acknowledgement */
+  uint64_t written_before; /* of its lives before this one */
+  uint32_t farewell;       /* its BYE has come: `written` is final */
+  /* Wall clock; it may have written what nobody has told since. 0: no such time; `until` 0: to this day. */
+  uint64_t tail_since_ns, tail_until_ns;
   uint64_t losses[WEFT_LOSS_COUNT];
   uint64_t bytes_total, bytes_spoken, given_up, bare;
   uint32_t slots_written, slots_restored, slots_foreign, threads_left; /* from the BYE */
@@ -57,11 +63,24 @@ int ctl_instances_touch (ctl_instances_t *self, const uint8_t uuid[WEFT_UUID_SIZ
                          ctl_instance_t **ret_instance);
 uint32_t ctl_instances_count (const ctl_instances_t *self);
 ctl_instance_t *ctl_instances_at (ctl_instances_t *self, uint32_t index);
+/* It has been silent for long, without a BYE: what it wrote after its last word is unknown. */
+void ctl_instances_silent (ctl_instance_t *instance);
+/* Instances whose tail is unknown somewhere in the window. */
+uint32_t ctl_instances_tails_in (const ctl_instances_t *self, uint64_t from_ns, uint64_t to_ns);
 /* Adds one interval's losses (wall-clock ns). */
 void ctl_instances_lost (ctl_instances_t *self, ctl_instance_t *instance, uint64_t from_ns, uint64_t to_ns,
                          const uint64_t losses[WEFT_LOSS_COUNT]);
 /* Sum by cause of the losses whose interval overlaps the window. */
 void ctl_instances_losses_in (const ctl_instances_t *self, uint64_t from_ns, uint64_t to_ns,
                               uint64_t ret_losses[WEFT_LOSS_COUNT]);
+
+#define CTL_LOSS_SEVERAL UINT32_MAX /* in place of an instance */
+typedef struct {
+  uint32_t instance;       /* index, or CTL_LOSS_SEVERAL */
+  uint64_t from_ns, to_ns; /* wall clock */
+  uint64_t losses[WEFT_LOSS_COUNT];
+} ctl_loss_interval_t;
+/* Every interval in which something was lost; borrowed until the next one is added. */
+const ctl_loss_interval_t *ctl_instances_intervals (const ctl_instances_t *self, uint32_t *ret_count);
 
 #endif

@@ -136,8 +136,9 @@ int ctl_csv_execution (FILE *out, const ctl_execution_t *execution)
 
 int ctl_csv_instances (FILE *out, const ctl_instance_t *const *instances, uint32_t count)
 {
-  fputs ("instance,vm,version,pid,service,host,listens,presence,reports,bytes_total,bytes_spoken,lost\n",
-         out);
+  fputs (
+      "instance,vm,version,pid,service,host,listens,presence,written,stored,lost,bytes_total,bytes_spoken\n",
+      out);
   for (uint32_t i = 0; i < count; i++) {
     static const char *const presence[] = {"present", "silent", "left"};
     const ctl_instance_t *instance = instances[i];
@@ -154,10 +155,11 @@ int ctl_csv_instances (FILE *out, const ctl_instance_t *const *instances, uint32
     fprintf (out, "%s,",
              instance->replayed ? "replayed"
                                 : presence[instance->presence < CTL_INSTANCE_COUNT ? instance->presence : 1]);
-    number (out, instance->reports, ',');
+    number (out, instance->written, ',');
+    number (out, instance->stored, ',');
+    number (out, lost, ',');
     number (out, instance->bytes_total, ',');
-    number (out, instance->bytes_spoken, ',');
-    number (out, lost, '\n');
+    number (out, instance->bytes_spoken, '\n');
   }
   return done (out);
 }

@@ -156,7 +156,11 @@ static const char *const presence_text[] = {
 /* The numbers of an instance that are carried as they are. */
 #define NUMBER_MAP(XX)                                                                                       \
   XX (epoch)                                                                                                 \
-  XX (reports)                                                                                               \
+  XX (written)                                                                                               \
+  XX (stored)                                                                                                \
+  XX (farewell)                                                                                              \
+  XX (tail_since_ns)                                                                                         \
+  XX (tail_until_ns)                                                                                         \
   XX (bytes_total)                                                                                           \
   XX (bytes_spoken)                                                                                          \
   XX (given_up)                                                                                              \

@@ -195,6 +195,9 @@ static void print_losses (ctl_wrap_t *wrap, const ctl_analysis_t *analysis)
       ctl_style_number (number, sizeof number, analysis->losses[i]);
       ctl_wrap_item (wrap, "%s: %s", ctl_loss_text (i), number);
     }
+  if (analysis->tails)
+    ctl_wrap_item (wrap, "unknown what else %llu silent instance%s wrote",
+                   (unsigned long long) analysis->tails, analysis->tails == 1 ? "" : "s");
 }
 
 /* One entry a service: its instances together. */
@@ -294,6 +297,15 @@ int ctl_table_tasks (FILE *out, const ctl_style_t *style, const ctl_analysis_t *
   ctl_grid_destroy (&grid);
   if (analysis->more_names)
     fprintf (out, "%llu executions of further task names\n", (unsigned long long) analysis->more_names);
+  uint64_t lost = analysis->tails;
+  for (int i = 0; i < WEFT_LOSS_COUNT; i++)
+    lost += analysis->losses[i];
+  if (lost) {
+    ctl_wrap_t wrap;
+    ctl_wrap_begin (&wrap, out, style, "");
+    print_losses (&wrap, analysis);
+    ctl_wrap_end (&wrap);
+  }
   return rc ? rc : done (out);
 }
 
@@ -385,6 +397,54 @@ int ctl_table_instances (FILE *out, const ctl_style_t *style, const ctl_instance
     return WEFT_E_NOMEM;
   for (uint32_t i = 0; i < count; i++)
     instance_cells (grid, style, instances[i]);
+  int rc = ctl_grid_print (grid, out);
+  ctl_grid_destroy (&grid);
+  return rc;
+}
+
+/* ---- weft ls --losses --------------------------------------------------------------- */
+
+static void causes_text (const ctl_instance_t *instance, char *out, size_t size)
+{
+  size_t at = 0;
+  *out = 0;
+  for (int i = 0; i < WEFT_LOSS_COUNT && at < size; i++)
+    if (instance->losses[i])
+      at += (size_t) snprintf (out + at, size - at, "%s%s %llu", at ? ", " : "", ctl_loss_text (i),
+                               (unsigned long long) instance->losses[i]);
+  if (instance->tail_since_ns && at < size) {
+    char since[40], until[40];
+    ctl_style_date (since, sizeof since, instance->tail_since_ns);
+    ctl_style_date (until, sizeof until, instance->tail_until_ns);
+    snprintf (out + at, size - at, "%s%s %s%s%s", at ? ", " : "", "tail unknown since", since,
+              instance->tail_until_ns ? " until " : "", instance->tail_until_ns ? until : "");
+  }
+}
+
+int ctl_table_losses (FILE *out, const ctl_style_t *style, const ctl_instance_t *const *instances,
+                      uint32_t count)
+{
+  static const ctl_grid_column_t columns[] = {{"INSTANCE", 0, 0}, {"PID", 1, 0},    {"SERVICE", 0, 1},
+                                              {"WRITTEN", 1, 0},  {"STORED", 1, 0}, {"LOST", 1, 0},
+                                              {"CAUSES", 0, 0}};
+  ctl_grid_t *grid = ctl_grid_new (style, columns, sizeof columns / sizeof *columns);
+  if (!grid)
+    return WEFT_E_NOMEM;
+  for (uint32_t i = 0; i < count; i++) {
+    char uuid[37], causes[400];
+    uint64_t lost = 0;
+    for (int k = 0; k < WEFT_LOSS_COUNT; k++)
+      lost += instances[i]->losses[k];
+    weft_uuid_put (uuid, instances[i]->uuid);
+    causes_text (instances[i], causes, sizeof causes);
+    ctl_grid_own (grid, "%.8s", uuid);
+    ctl_grid_own (grid, "%lld", (long long) instances[i]->pid);
+    ctl_grid_cell (grid, instances[i]->service);
+    number_cell (grid, instances[i]->written);
+    number_cell (grid, instances[i]->stored);
+    number_cell (grid, lost);
+    ctl_grid_own (grid, "%s", *causes ? causes : dash (style));
+  }
   int rc = ctl_grid_print (grid, out);
   ctl_grid_destroy (&grid);
   return rc;

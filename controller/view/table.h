@@ -23,5 +23,8 @@ int ctl_table_each (FILE *out, const ctl_style_t *style, const ctl_execution_t *
 /* `weft ls`: one line an instance. */
 int ctl_table_instances (FILE *out, const ctl_style_t *style, const ctl_instance_t *const *instances,
                          uint32_t count);
+/* `weft ls --losses`: what each wrote, what came in, what was lost by which cause. */
+int ctl_table_losses (FILE *out, const ctl_style_t *style, const ctl_instance_t *const *instances,
+                      uint32_t count);
 
 #endif

@@ -91,10 +91,11 @@ typedef struct {
   uint64_t sidecar_pid; /* claimed by compare-and-swap: one sidecar at a time */
   shm_rule_t rules[SHM_RULES_MAX];
   /* For the sidecar that comes after one that died; nothing to the probe. */
-  uint8_t instance[WEFT_UUID_SIZE];        /* all zero: nobody has claimed it yet */
-  uint64_t batch_last;                     /* highest batch number ever sealed */
+  uint8_t instance[WEFT_UUID_SIZE];             /* all zero: nobody has claimed it yet */
+  uint64_t batch_last;                          /* highest batch number ever sealed */
   uint64_t lost_reported[WEFT_LOSS_WIRE_COUNT]; /* of status.lost, what batches have told */
-  char service[WEFT_SERVICE_MAX];          /* name that the user gave, "": none */
+  char service[WEFT_SERVICE_MAX];               /* name that the user gave, "": none */
+  uint64_t broken_reported;                     /* locks of dead owners, what batches have told */
 } shm_control_t;
 
 /* ---- 0x2000: written by the probe, read by the sidecar ------------------ */
@@ -140,7 +141,7 @@ typedef struct {
   uint32_t slots_written, slots_restored, slots_foreign; /* GOT slots */
   uint32_t objects;                                      /* loaded objects looked at */
   uint32_t reserved;
-  uint64_t heartbeat_ns;          /* CLOCK_MONOTONIC, parked thread's last wake-up */
+  uint64_t heartbeat_ns;               /* CLOCK_MONOTONIC, parked thread's last wake-up */
   uint64_t lost[WEFT_LOSS_WIRE_COUNT]; /* monotonic counts by cause */
   uint64_t counter[SHM_COUNTERS];
 } shm_status_t;

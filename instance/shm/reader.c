@@ -28,6 +28,8 @@
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define LINK  "/memfd:" SHM_MEMFD_NAME " (deleted)"
 
+#define WRITTEN_MAX (1ull << 48) /* no ring holds so many in the life of a machine */
+
 struct shm_reader_t {
   void *base;
   int mapped; /* ours to unmap */
@@ -345,6 +347,16 @@ unsigned shm_reader_break_locks (shm_reader_t *self, pid_t pid)
 uint64_t shm_reader_broken (const shm_reader_t *self)
 {
   return self->broken;
+}
+
+uint64_t shm_reader_written (const shm_reader_t *self)
+{
+  uint64_t sum = 0;
+  for (unsigned n = 0; n < SHM_RINGS; n++) {
+    uint64_t written = __atomic_load_n (&shm_ring (self->base, n)->written, __ATOMIC_RELAXED);
+    sum += written < WRITTEN_MAX ? written : 0;
+  }
+  return sum;
 }
 
 void shm_reader_status (shm_reader_t *self, shm_status_t *ret_status)

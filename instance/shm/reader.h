@@ -28,6 +28,8 @@ uint64_t shm_reader_corrupt (const shm_reader_t *self);
 /* Frees rings whose owner thread is gone from /proc/PID/task; counts them. */
 unsigned shm_reader_break_locks (shm_reader_t *self, pid_t pid);
 uint64_t shm_reader_broken (const shm_reader_t *self);
+/* Records ever written into the rings, as far as that is plausible. */
+uint64_t shm_reader_written (const shm_reader_t *self);
 /* Plausible copies: out-of-range values are clamped or zeroed. */
 void shm_reader_status (shm_reader_t *self, shm_status_t *ret_status);
 

@@ -23,9 +23,9 @@ struct car_drain_t {
   uint64_t number;                      /* last sealed */
   uint64_t pushed;                      /* number of the last batch that is out */
   uint64_t covered_ns;                  /* end of the last batch's interval */
-  uint64_t told[WEFT_LOSS_WIRE_COUNT];       /* of status.lost */
+  uint64_t told[WEFT_LOSS_WIRE_COUNT];  /* of status.lost */
   uint64_t corrupt_told, broken_told;   /* of the reader's own counts */
-  uint64_t own[WEFT_LOSS_WIRE_COUNT];        /* lost here, not told yet */
+  uint64_t own[WEFT_LOSS_WIRE_COUNT];   /* lost here, not told yet */
   int spool_full;                       /* since the last batch */
   uint64_t waiting_since_ns, repush_ms; /* no acknowledgement since; patience */
 };
@@ -144,10 +144,11 @@ static int close_batch (car_drain_t *self)
   self->covered_ns = self->head.to_ns;
   memcpy (self->told, status.lost, sizeof self->told);
   memset (self->own, 0, sizeof self->own);
+  shm_control_t *control = shm_control (shm_reader_base (self->reader));
+  control->broken_reported += rise (shm_reader_broken (self->reader), self->broken_told);
   self->corrupt_told = shm_reader_corrupt (self->reader);
   self->broken_told = shm_reader_broken (self->reader);
   self->spool_full = 0;
-  shm_control_t *control = shm_control (shm_reader_base (self->reader));
   memcpy (control->lost_reported, self->told, sizeof self->told);
   __atomic_store_n (&control->batch_last, self->number, __ATOMIC_RELEASE);
   return 0;
@@ -272,6 +273,18 @@ void car_drain_repush (car_drain_t *self)
 unsigned car_drain_waiting (car_drain_t *self)
 {
   return shm_spool_used (self->reader);
+}
+
+uint64_t car_drain_written (car_drain_t *self)
+{
+  shm_status_t status;
+  shm_reader_status (self->reader, &status);
+  uint64_t sum = shm_reader_written (self->reader) +
+                 shm_control (shm_reader_base (self->reader))->broken_reported +
+                 rise (shm_reader_broken (self->reader), self->broken_told);
+  for (unsigned i = 0; i < WEFT_LOSS_WIRE_COUNT; i++)
+    sum += status.lost[i];
+  return sum;
 }
 
 uint64_t car_drain_number (const car_drain_t *self)

@@ -53,6 +53,9 @@ void car_drain_acked (car_drain_t *self, const uint8_t start[WEFT_UUID_SIZE], ui
 void car_drain_repush (car_drain_t *self);
 /* Batches that are not acknowledged. */
 unsigned car_drain_waiting (car_drain_t *self);
+/* Events of this probe, whatever became of them: what batches hold and tell as lost sums up to it
+ * once everything is told. */
+uint64_t car_drain_written (car_drain_t *self);
 /* Number of the last batch sealed. */
 uint64_t car_drain_number (const car_drain_t *self);
 

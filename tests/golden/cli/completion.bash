@@ -11,7 +11,7 @@ _weft ()
       run) words="--service --controller --verbose --help" ;;
       attach) words="--all --service --json --controller --verbose --help" ;;
       detach) words="--all --json --controller --verbose --help" ;;
-      ls) words="--all --json --csv --controller --verbose --help" ;;
+      ls) words="--all --losses --json --csv --controller --verbose --help" ;;
       instruct) words="--on --root --embed --capture --match --sample --max --for --lease --carrier --embed-to --json --controller --verbose --help" ;;
       stop) words="--json --controller --verbose --help" ;;
       tasks) words="--each --instruction --last --name --limit --json --csv --controller --verbose --help" ;;

@@ -149,7 +149,7 @@ static void test_batches_once (void **state)
   assert_int_equal (correlated (self), 3);
   ctl_instance_t *instance = ctl_instances_at (self->links.instances, 0);
   assert_int_equal (ctl_instances_count (self->links.instances), 1);
-  assert_int_equal (instance->reports, 3);
+  assert_int_equal (instance->stored, 3);
   assert_int_equal (instance->losses[WEFT_LOSS_RING_FULL], 5);
   uint64_t losses[WEFT_LOSS_COUNT];
   /* 10..20 of the sender's boottime are 1000010..1000020 on the wall. */
@@ -271,12 +271,12 @@ static void test_recovery_behind_a_checkpoint (void **state)
   assert_int_equal (ctl_recovery_run (dir, second->intake, second->links.instances, &recovery), 0);
   assert_int_equal (correlated (second), 1);
   ctl_instance_t *instance = ctl_instances_at (second->links.instances, 0);
-  assert_int_equal (instance->reports, 4);
+  assert_int_equal (instance->stored, 4);
   assert_int_equal (instance->losses[WEFT_LOSS_RING_FULL], 5); /* told by batch 2 */
   assert_int_equal (give_batch (second->intake, 7, 3), 0);     /* its acknowledgement was lost */
   assert_int_equal (give_batch (second->intake, 7, 4), 0);
   assert_int_equal (ctl_intake_stats (second->intake)->duplicates, 2);
-  assert_int_equal (instance->reports, 4);
+  assert_int_equal (instance->stored, 4);
   assert_int_equal (correlated (second), 1);
   teardown (&other);
   char path[64];
@@ -317,7 +317,7 @@ static void test_no_room (void **state)
   size_t size = batch_of (frame, 7, number, 256);
   assert_int_equal (ctl_intake_frame (self->intake, frame, size), 0); /* the same one again */
   assert_true (instance->last_batch == number);
-  assert_true (instance->reports == number * 256);
+  assert_true (instance->stored == number * 256);
   free (frame);
   ctl_sink_destroy (&self->links.sink);
   ctl_store_destroy (&store);

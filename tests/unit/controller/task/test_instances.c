@@ -107,6 +107,58 @@ static void test_losses_belong_to_their_interval (void **state)
   ctl_instances_destroy (&self);
 }
 
+static ctl_instance_t *say (ctl_instances_t *self, weft_up_kind_t kind, uint8_t start, uint64_t written)
+{
+  weft_up_message_t message = {.kind = kind, .instance = {1}, .start = {start}, .events_written = written};
+  ctl_instance_t *instance = NULL;
+  assert_int_equal (ctl_instances_take (self, &message, &instance), 0);
+  return instance;
+}
+
+static void test_written_adds_up_over_lives (void **state)
+{
+  (void) state;
+  ctl_instances_t *self = ctl_instances_new ();
+  say (self, WEFT_UP_HELLO, 1, 0);
+  say (self, WEFT_UP_ACK, 1, 10);
+  assert_int_equal (say (self, WEFT_UP_BYE, 1, 12)->written, 12);
+  ctl_instance_t *instance = say (self, WEFT_UP_HELLO, 2, 0);
+  assert_int_equal (instance->written, 12);
+  assert_int_equal (instance->farewell, 0);
+  assert_int_equal (say (self, WEFT_UP_ACK, 2, 5)->written, 17);
+  assert_int_equal (instance->tail_since_ns, 0); /* the first life had said everything */
+  ctl_instances_destroy (&self);
+}
+
+static void test_a_tail_is_unknown_until_it_speaks_again (void **state)
+{
+  (void) state;
+  ctl_instances_t *self = ctl_instances_new ();
+  say (self, WEFT_UP_HELLO, 1, 0);
+  ctl_instance_t *instance = say (self, WEFT_UP_ACK, 1, 10);
+  instance->heard_ns = 1000;
+  ctl_instances_silent (instance);
+  assert_int_equal (instance->tail_since_ns, 1000);
+  assert_int_equal (ctl_instances_tails_in (self, 0, 999), 0);
+  assert_int_equal (ctl_instances_tails_in (self, 5000, UINT64_MAX), 1);
+  say (self, WEFT_UP_ACK, 1, 11); /* it was only slow */
+  assert_int_equal (ctl_instances_tails_in (self, 0, UINT64_MAX), 0);
+  instance->heard_ns = 2000;
+  ctl_instances_silent (instance);
+  say (self, WEFT_UP_HELLO, 2, 0); /* another life: what the first wrote last is never told */
+  assert_int_equal (instance->tail_since_ns, 2000);
+  assert_true (instance->tail_until_ns > 2000);
+  say (self, WEFT_UP_ACK, 2, 1);
+  assert_int_equal (ctl_instances_tails_in (self, 0, 3000), 1);
+  ctl_instances_destroy (&self);
+  self = ctl_instances_new ();
+  say (self, WEFT_UP_HELLO, 1, 0);
+  instance = say (self, WEFT_UP_BYE, 1, 10);
+  ctl_instances_silent (instance); /* silence after a farewell says nothing */
+  assert_int_equal (instance->tail_since_ns, 0);
+  ctl_instances_destroy (&self);
+}
+
 static void test_texts_are_kept_once_and_bounded (void **state)
 {
   (void) state;
@@ -157,6 +209,8 @@ int main (void)
       cmocka_unit_test (test_out_of_a_recording),
       cmocka_unit_test (test_no_more_than_the_bound),
       cmocka_unit_test (test_losses_belong_to_their_interval),
+      cmocka_unit_test (test_written_adds_up_over_lives),
+      cmocka_unit_test (test_a_tail_is_unknown_until_it_speaks_again),
       cmocka_unit_test (test_texts_are_kept_once_and_bounded),
   };
   return cmocka_run_group_tests (tests, NULL, NULL);

@@ -150,9 +150,12 @@ static inline void golden_instances (ctl_instance_t instances[3])
     instances[i].presence = (ctl_presence_t) i;
     instances[i].bytes_total = i < 2 ? 1000000 : 0;
     instances[i].bytes_spoken = i == 0 ? 1000000 : i == 1 ? 614000 : 0;
-    instances[i].reports = 5000;
+    instances[i].stored = 5000;
   }
   instances[1].losses[WEFT_LOSS_RING_FULL] = 1234;
+  instances[0].written = 5000;
+  instances[1].written = 6234;
+  instances[1].tail_since_ns = GOLDEN_START;
 }
 
 /* ---- comparing -------------------------------------------------------------------- */

@@ -72,6 +72,17 @@ static void test_instances (void **state)
   golden_end (&golden, "ls-ascii.txt");
 }
 
+static void test_losses (void **state)
+{
+  (void) state;
+  golden_t golden;
+  ctl_instance_t instances[3];
+  golden_instances (instances);
+  const ctl_instance_t *list[3] = {&instances[0], &instances[1], &instances[2]};
+  assert_int_equal (ctl_table_losses (golden_begin (&golden), &golden_wide, list, 3), 0);
+  golden_end (&golden, "ls-losses.txt");
+}
+
 static void test_a_full_pipe_is_an_error (void **state)
 {
   (void) state;
@@ -87,9 +98,13 @@ static void test_a_full_pipe_is_an_error (void **state)
 int main (void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test (test_profile),   cmocka_unit_test (test_nothing_is_a_report_too),
-      cmocka_unit_test (test_tasks),     cmocka_unit_test (test_each),
-      cmocka_unit_test (test_instances), cmocka_unit_test (test_a_full_pipe_is_an_error),
+      cmocka_unit_test (test_profile),
+      cmocka_unit_test (test_nothing_is_a_report_too),
+      cmocka_unit_test (test_tasks),
+      cmocka_unit_test (test_each),
+      cmocka_unit_test (test_instances),
+      cmocka_unit_test (test_losses),
+      cmocka_unit_test (test_a_full_pipe_is_an_error),
   };
   setenv ("TZ", "UTC", 1);
   return cmocka_run_group_tests (tests, NULL, NULL);
