@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bus between instances and controller under failures: it loses nothing that it accepted, says
+what it dropped, and no VM notices."""
+import os
+import pathlib
+import signal
+import statistics
+import time
+
+import processes
+from fixtures_chain import instruct
+from fixtures_load import Load
+from fixtures_probe import sidecar_pid
+from scenario import plan
+
+NODE = plan.parse("orders~G~/orders~s1~200~0~100")
+
+
+def under_load(stage, name="orders"):
+    """An application under weft that starts and captures tasks, patient with its controller."""
+    app = stage.app("http", name, run=True)
+    stage.wait_instances(1)
+    instruct(stage, "--on", f"service={name}", "--lease", "60s")
+    return app
+
+
+def accounted(stage, count=1, seconds=20):
+    """The instances, once everything that they wrote is stored or told as lost."""
+    def settled():
+        found = stage.json("ls", "--all")
+        closed = [i for i in found if i["written"] > 0 and i["written"] == i["stored"] + sum(i["losses"].values())]
+        return closed if len(closed) == count else None
+    return processes.wait_until(settled, seconds, "accounts that add up", 0.2)
+
+
+def next_controller(stage):
+    """Starts one beside no other: a verb that finds none would start one itself."""
+    process = stage.controller(wait=False)
+    lock = pathlib.Path(stage.address.removeprefix("ipc://")) / "lock"
+    processes.wait_until(lambda: lock.exists() and lock.read_text().strip() == str(process.pid), 10, "its lock")
+    processes.wait_until(lambda: stage.weft("ls", check=False).returncode == 0, 10, "its answer")
+    return process
+
+
+def latencies(load, since_ns, until_ns):
+    return [end - start for start, end in list(load.done) if since_ns <= start and end <= until_ns]
+
+
+def test_a_stopped_controller_costs_a_vm_nothing(stage):
+    controller = stage.controller()
+    app = under_load(stage)
+    with Load(app, NODE, 2) as load:
+        began = time.time_ns()
+        time.sleep(4)
+        os.kill(controller.pid, signal.SIGSTOP)
+        stopped = time.time_ns()
+        time.sleep(10)
+        resumed = time.time_ns()
+        os.kill(controller.pid, signal.SIGCONT)
+        load.goes_on()
+        before, during = latencies(load, began, stopped), latencies(load, stopped, resumed)
+    assert len(during) > len(before), "the application worked on: ten seconds against four"
+    assert statistics.median(during) < 1.5 * statistics.median(before) + 1_000_000
+    assert sorted(during)[-len(during) // 100] < 3 * sorted(before)[-len(before) // 100] + 5_000_000
+    instance = accounted(stage)[0]
+    assert instance["written"] >= len(during), "it went on reporting"
+    assert instance["losses"]["spool full"] == 0 or instance["losses"]["ring full"] == 0, "full for one cause, told once"
+
+
+def test_a_killed_controller_loses_no_report_that_it_took(stage, rng):
+    controller = stage.controller()
+    app = under_load(stage)
+    with Load(app, NODE, 2) as load:
+        for _ in range(4):
+            pause = rng.uniform(0.2, 2.5)
+            print(f"killed after {pause:.3f} s")
+            time.sleep(pause)
+            controller.kill()
+            controller.wait()
+            controller = next_controller(stage)
+            stage.wait_instances(1)
+            instruct(stage, "--on", "service=orders", "--lease", "60s")
+        load.goes_on()
+    instance = accounted(stage)[0]
+    tasks = [task["task"] for task in stage.json("tasks", "--each")]
+    assert len(tasks) == len(set(tasks))
+    assert instance["losses"]["spool full"] == 0
+    captures = instance["stored"]
+    assert len(tasks) == captures, "one root capture a request: each is one task, none twice, none missing"
+
+
+def test_vm_and_sidecar_dying_together_leave_an_unknown_tail(stage, controller):
+    app = under_load(stage)
+    with Load(app, NODE, 1):
+        pass
+    sidecar = sidecar_pid(app.pid)
+    os.kill(sidecar, signal.SIGSTOP)  # it cannot say farewell
+    before = time.time_ns()
+    os.kill(app.pid, signal.SIGKILL)
+    os.kill(sidecar, signal.SIGKILL)
+
+    def unknown():
+        return [i for i in stage.json("ls", "--all") if i["tail_since_ns"]]
+    instance = processes.wait_until(unknown, 20, "an unknown tail in `weft ls`", 0.5)[0]
+    assert before - 10_000_000_000 < instance["tail_since_ns"] <= time.time_ns()
+    assert "tail unknown since" in stage.weft("ls", "--losses").stdout
+    records = stage.json("ls", "--losses")
+    assert [r["losses"] for r in records if r["instance"] == instance["instance"] and r["to_ns"] is None] == [None]
+    assert "unknown what else 1 silent instance wrote" in stage.weft("tasks").stdout.replace("\n ", "")
