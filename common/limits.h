@@ -49,6 +49,8 @@
 #define WEFT_SILENT_MS            11000 /* two of the acknowledgements that come every 5 s are missing */
 #define WEFT_LOST_MS              60000 /* silent so long: taken for gone, until it speaks again */
 #define WEFT_SETTLE_EVERY_MS      500
+#define WEFT_CLAIMS_MAX           64    /* clients that work with instances at once */
+#define WEFT_CLAIM_MARGIN_MS      30000 /* what a window needs around itself; then its owner is dead */
 #define WEFT_STOPPED_MAX          64 /* stopped instructions whose acknowledgements can still be asked for */
 #define WEFT_JOURNAL_SEGMENT_MAX  (64u << 20)
 #define WEFT_JOURNAL_PARTS        4 /* segments of a full journal: what goes at once is a part of it */

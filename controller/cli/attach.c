@@ -26,6 +26,15 @@ static int add_all (ctl_words_t *words, char (*room)[16], int *ret_count)
   return rc;
 }
 
+/* What a profile joined and would leave stays from now on. */
+static void keep (const ctl_call_t *call, ctl_client_t *client)
+{
+  json_t *pids = json_array ();
+  for (int n = 0; n < call->operand_count; n++)
+    json_array_append_new (pids, json_integer (strtoll (call->operands[n], NULL, 10)));
+  ctl_client_ask (client, json_pack ("{s:s, s:o}", "op", "keep", "pids", pids), NULL, NULL, NULL);
+}
+
 static int add_pids (const ctl_call_t *call, ctl_words_t *words)
 {
   for (int n = 0; n < call->operand_count; n++) {
@@ -58,6 +67,7 @@ int ctl_verb_attach (ctl_call_t *call)
   if ((all && add_all (&words, room, &count) < 0) ||
       ctl_client_open (call->address, CTL_CLIENT_START, &client) < 0)
     return CTL_EXIT_FAILED;
+  keep (call, client);
   ctl_client_close (&client);
   if (all && count == 0) {
     weft_log_error ("nothing to join: no process VM here that can be and is not; `weft profile` lists them");

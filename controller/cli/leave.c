@@ -62,6 +62,34 @@ int ctl_leave (ctl_client_t *client, const json_t *uuids, const volatile int *st
   return rc;
 }
 
+int ctl_leave_claim (ctl_client_t *client, const json_t *uuids, const json_t *joined, uint64_t for_ms,
+                     uint32_t *ret_claim)
+{
+  json_t *reply = NULL;
+  int rc = ctl_client_try (client,
+                           json_pack ("{s:s, s:O, s:O, s:I}", "op", "claim", "uuids", uuids, "joined", joined,
+                                      "for_ms", (json_int_t) for_ms),
+                           WEFT_REPLY_MS, &reply);
+  if (rc == 0)
+    *ret_claim = (uint32_t) json_integer_value (json_object_get (reply, "claim"));
+  json_decref (reply);
+  return rc;
+}
+
+int ctl_leave_release (ctl_client_t *client, uint32_t claim, const volatile int *stop, ctl_leave_t *ret_leave)
+{
+  json_t *reply = NULL;
+  int rc = ctl_client_ask (client, json_pack ("{s:s, s:I}", "op", "release", "claim", (json_int_t) claim),
+                           NULL, NULL, &reply);
+  const json_t *uuids = json_object_get (reply, "uuids");
+  uint32_t kept = (uint32_t) json_array_size (json_object_get (reply, "kept"));
+  if (rc == 0 && json_array_size (uuids))
+    rc = ctl_leave (client, uuids, stop, ret_leave);
+  ret_leave->kept = kept;
+  json_decref (reply);
+  return rc;
+}
+
 int ctl_leave_verified (const ctl_leave_t *leave)
 {
   return leave->left == leave->asked && leave->slots_restored == leave->slots_written &&
@@ -70,6 +98,11 @@ int ctl_leave_verified (const ctl_leave_t *leave)
 
 void ctl_leave_print (FILE *out, const ctl_leave_t *leave)
 {
+  if (leave->kept)
+    fprintf (out, "stayed in %u VM%s that somebody else still follows\n", leave->kept,
+             leave->kept == 1 ? "" : "s");
+  if (leave->kept && !leave->asked)
+    return;
   fprintf (out, "left %u VM%s", leave->left, leave->left == 1 ? "" : "s");
   if (leave->left < leave->asked)
     fprintf (out, " of %u", leave->asked);

@@ -11,12 +11,20 @@
 
 typedef struct {
   uint32_t asked, left;
+  uint32_t kept;                                                       /* somebody else needs them */
   uint32_t slots_written, slots_restored, slots_foreign, threads_left; /* sums */
 } ctl_leave_t;
 
 /* Tells the instances with these uuids (an array; borrowed) to leave, and waits until they have, at
  * most WEFT_LEAVE_WAIT_MS or until *stop (may be NULL) is not 0. Who has not left in time is said on stderr. */
 int ctl_leave (ctl_client_t *client, const json_t *uuids, const volatile int *stop, ctl_leave_t *ret_leave);
+/* The instances of `uuids` are needed for so long; those in `joined` go when nobody needs them any more.
+ * WEFT_E_BUSY: one is leaving, join it again. */
+int ctl_leave_claim (ctl_client_t *client, const json_t *uuids, const json_t *joined, uint64_t for_ms,
+                     uint32_t *ret_claim);
+/* The claim ends; waits for those that leave with it, as ctl_leave. */
+int ctl_leave_release (ctl_client_t *client, uint32_t claim, const volatile int *stop,
+                       ctl_leave_t *ret_leave);
 /* 1: all left, every slot as before, no thread. */
 int ctl_leave_verified (const ctl_leave_t *leave);
 /* "left 3 VMs, verified: 57 of 57 call slots as before, no thread of ours" */

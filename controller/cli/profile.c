@@ -32,7 +32,8 @@ typedef struct {
   uint32_t wanted;                                /* of these, how many are joined by now */
   char on[WEFT_SELECTORS_MAX][WEFT_SELECTOR_MAX]; /* the instances of these pids */
   uint32_t on_count;
-  json_t *joined;   /* uuids of those that this run joined, and will leave */
+  json_t *joined;   /* uuids of those that this run joined */
+  uint32_t claim;   /* on all of them, 0: none */
   uint64_t join_ns; /* how long that took */
 } profile_t;
 
@@ -135,10 +136,29 @@ static uint32_t find_instances (profile_t *self, const ctl_roster_t *roster)
   return found;
 }
 
-static int join (profile_t *self)
+/* Nobody leaves them before we are done, and those that we joined go with the last one who needs them. */
+static int claim (profile_t *self, const ctl_roster_t *roster)
+{
+  json_t *uuids = json_array ();
+  for (uint32_t n = 0; n < self->pid_count; n++) {
+    const ctl_instance_t *instance = ctl_roster_pid (roster, self->pid[n]);
+    char uuid[37];
+    if (!instance)
+      continue;
+    weft_uuid_put (uuid, instance->uuid);
+    json_array_append_new (uuids, json_string (uuid));
+  }
+  int rc =
+      ctl_leave_claim (self->client, uuids, self->joined, self->for_ms + WEFT_CLAIM_MARGIN_MS, &self->claim);
+  json_decref (uuids);
+  return rc;
+}
+
+/* WEFT_E_BUSY: somebody is about to leave one of them. */
+static int join_once (profile_t *self)
 {
   ctl_roster_t roster = {0};
-  uint64_t start_ns = weft_mono_ns ();
+  self->wanted = 0;
   int rc = ctl_roster_read (self->client, &roster);
   if (rc == 0)
     rc = attach (self, &roster);
@@ -152,8 +172,9 @@ static int join (profile_t *self)
       break;
     ctl_pause_ms (10);
   }
+  if (rc == 0 && found)
+    rc = claim (self, &roster);
   ctl_roster_clear (&roster);
-  self->join_ns = weft_mono_ns () - start_ns;
   if (rc == 0 && found == 0) {
     weft_log_error (
         "nothing to profile: none of the VMs has told the controller at %s that it is there; try again, "
@@ -161,6 +182,20 @@ static int join (profile_t *self)
         self->call->address);
     rc = WEFT_E_NOT_FOUND;
   }
+  return rc;
+}
+
+static int join (profile_t *self)
+{
+  uint64_t start_ns = weft_mono_ns (), end_ns = start_ns + WEFT_LEAVE_WAIT_MS * WEFT_NS_PER_MS;
+  int rc;
+  while ((rc = join_once (self)) == WEFT_E_BUSY && weft_mono_ns () < end_ns && !ctl_window_enough)
+    ctl_pause_ms (50);
+  self->join_ns = weft_mono_ns () - start_ns;
+  if (rc == WEFT_E_BUSY || rc == WEFT_E_FULL)
+    weft_log_error ("nothing to profile: %s; try again", rc == WEFT_E_FULL
+                                                             ? "too many clients work at once"
+                                                             : "somebody is leaving one of these VMs");
   return rc;
 }
 
@@ -283,11 +318,13 @@ static int run_window (profile_t *self, const ctl_orders_t *orders)
 
 static int leave (profile_t *self)
 {
-  if (json_array_size (self->joined) == 0)
-    return 0;
   ctl_leave_t left = {0};
-  int rc = ctl_leave (self->client, self->joined, &ctl_window_at_once, &left);
-  if (rc == 0)
+  int rc = 0;
+  if (self->claim)
+    rc = ctl_leave_release (self->client, self->claim, &ctl_window_at_once, &left);
+  else if (json_array_size (self->joined)) /* joined, and then nothing came of it */
+    rc = ctl_leave (self->client, self->joined, &ctl_window_at_once, &left);
+  if (rc == 0 && (left.asked || left.kept))
     ctl_leave_print (ctl_call_has (self->call, "json") ? stderr : stdout, &left);
   return rc == 0 && ctl_leave_verified (&left) ? 0 : WEFT_E_STATE;
 }

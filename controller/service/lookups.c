@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../common/pattern.h"
 #include "../../common/status.h"
 #include "../task/analyse.h"
 #include "questions.h"
@@ -19,7 +20,8 @@ typedef struct {
 
 typedef struct {
   const scope_t *scope;
-  int orphans_only;
+  const ctl_house_t *house;
+  int others; /* not what these instructions started */
   ctl_execution_fn *fn;
   void *arg;
 } filter_t;
@@ -45,13 +47,47 @@ static int read_scope (const json_t *request, scope_t *ret_scope, ctl_reply_t *r
   return 0;
 }
 
+/* One root carries the number of one instruction, though another one may have asked for the same. What it
+ * would have started counts for both; not what it might have, had it drawn or counted otherwise. */
+static int would_start (const filter_t *self, const ctl_execution_t *execution)
+{
+  const ctl_instance_t *instance = NULL;
+  for (uint32_t n = 0; n < ctl_instances_count (self->house->instances) && execution->count && !instance;
+       n++) {
+    const ctl_instance_t *one = ctl_instances_at (self->house->instances, n);
+    if (memcmp (one->uuid, execution->subtasks[0].instance, WEFT_UUID_SIZE) == 0)
+      instance = one;
+  }
+  for (uint32_t n = 0; instance && n < self->scope->instruction_count; n++) {
+    int live = 0;
+    const weft_instruction_t *one =
+        ctl_instructions_find (self->house->instructions, self->scope->instructions[n], &live);
+    if (one && one->sample_num == one->sample_den && !one->max_roots && (one->actions & WEFT_ACTION_ROOT) &&
+        ctl_instruction_selects (one, instance) &&
+        weft_pattern_holds (one->match, execution->name, strlen (execution->name)))
+      return 1;
+  }
+  return 0;
+}
+
+static int is_other (const filter_t *self, const ctl_execution_t *execution)
+{
+  if (execution->kind == CTL_KIND_ORPHAN)
+    return 1;
+  for (uint32_t n = 0; n < self->scope->instruction_count; n++)
+    if (self->scope->instructions[n] == execution->instruction)
+      return 0;
+  return execution->instruction && self->scope->from_ns && self->scope->to_ns != UINT64_MAX &&
+         would_start (self, execution);
+}
+
 static int filter (ctl_execution_t **execution_p, void *arg)
 {
   const filter_t *self = arg;
   const ctl_execution_t *execution = *execution_p;
-  if (self->orphans_only && execution->kind != CTL_KIND_ORPHAN)
+  if (self->others && !is_other (self, execution))
     return 0;
-  if (!self->orphans_only && self->scope->instruction_count && execution->kind == CTL_KIND_ORPHAN)
+  if (!self->others && self->scope->instruction_count && execution->kind == CTL_KIND_ORPHAN)
     return 0;
   if (self->scope->name && strcmp (self->scope->name, execution->name) != 0)
     return 0;
@@ -65,13 +101,13 @@ static int filter (ctl_execution_t **execution_p, void *arg)
 static int each_of (ctl_house_t *house, const scope_t *scope, int *in_store, ctl_execution_fn *fn, void *arg)
 {
   const ctl_places_t places = {house->correlate, house->sink, house->store, in_store};
-  filter_t f = {.scope = scope, .fn = fn, .arg = arg};
+  filter_t f = {.scope = scope, .house = house, .fn = fn, .arg = arg};
   if (scope->instruction_count == 0)
     return ctl_questions_each (&places, 0, scope->from_ns, scope->to_ns, filter, &f);
   int rc = 0;
   for (uint32_t n = 0; rc >= 0 && n < scope->instruction_count; n++)
     rc = ctl_questions_each (&places, scope->instructions[n], 0, UINT64_MAX, filter, &f);
-  f.orphans_only = 1;
+  f.others = 1;
   if (rc >= 0)
     rc = ctl_questions_each (&places, 0, scope->from_ns, scope->to_ns, filter, &f);
   return rc;

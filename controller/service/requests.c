@@ -11,6 +11,7 @@
 #include "../../common/ids.h"
 #include "../../common/status.h"
 #include "../view/json.h"
+#include "claims.h"
 #include "journal_answer.h"
 #include "lookups.h"
 
@@ -329,19 +330,26 @@ static int wants_detach (const json_t *request, const ctl_instance_t *instance)
   return 0;
 }
 
+void ctl_request_leave (ctl_house_t *house, ctl_instance_t *instance)
+{
+  weft_bus_message_t leave = {.kind = WEFT_BUS_LEAVE};
+  char topic[WEFT_TOPIC_MAX];
+  weft_topic_instance (topic, instance->uuid);
+  instance->leaving = 1;
+  if (house->broadcast)
+    ctl_broadcast_send (house->broadcast, topic, &leave);
+}
+
 static int answer_detach (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
 {
   json_t *list = json_array ();
   for (uint32_t n = 0; n < ctl_instances_count (house->instances); n++) {
-    const ctl_instance_t *instance = ctl_instances_at (house->instances, n);
+    ctl_instance_t *instance = ctl_instances_at (house->instances, n);
+    char uuid[37];
     if (instance->presence == CTL_INSTANCE_LEFT || !wants_detach (request, instance))
       continue;
-    weft_bus_message_t leave = {.kind = WEFT_BUS_LEAVE};
-    char topic[WEFT_TOPIC_MAX], uuid[37];
-    weft_topic_instance (topic, instance->uuid);
+    ctl_request_leave (house, instance);
     weft_uuid_put (uuid, instance->uuid);
-    if (house->broadcast)
-      ctl_broadcast_send (house->broadcast, topic, &leave);
     json_array_append_new (list, json_string (uuid));
   }
   return json_object_set_new (reply->body, "uuids", list) < 0 ? WEFT_E_NOMEM : 0;
@@ -404,6 +412,9 @@ static const struct {
     {"instruction", answer_instruction},
     {"stop", answer_stop},
     {"detach", answer_detach},
+    {"claim", ctl_claims_claim},
+    {"release", ctl_claims_release},
+    {"keep", ctl_claims_keep},
     {"waiting", ctl_lookup_waiting},
     {"tasks", ctl_lookup_tasks},
     {"each", ctl_lookup_each},

@@ -13,6 +13,7 @@
  *   instruction number                     -> live, expected, active, silent[]
  *   stop        number                     -> epoch
  *   detach      uuids[] pids[] all         -> uuids[]
+ *   claim, release, keep: see claims.h
  *   waiting     number                     -> waiting
  *   tasks       instructions[] from_ns to_ns         -> analysis
  *   each        instructions[] from_ns to_ns name limit -> count, more, frames
@@ -47,7 +48,8 @@ typedef struct {
   ctl_broadcast_t *broadcast; /* may be NULL: nothing is sent (a test) */
   ctl_intake_t *intake;       /* may be NULL */
   ctl_journal_t *journal;     /* may be NULL: nothing is remembered (a test) */
-  int quit;                   /* set by the request of that name */
+  struct ctl_claims_t *claims;
+  int quit; /* set by the request of that name */
 } ctl_house_t;
 
 typedef struct {
@@ -70,6 +72,8 @@ void ctl_reply_clear (ctl_reply_t *reply);
 /* {"ok": false, …} in place of what the body was. Returns the status. */
 int ctl_reply_refuse (ctl_reply_t *reply, int status, const char *format, ...)
     __attribute__ ((format (printf, 3, 4)));
+/* Tells an instance to restore its VM and go. */
+void ctl_request_leave (ctl_house_t *house, ctl_instance_t *instance);
 /* Takes the data, malloc'd, also on failure. WEFT_E_NOMEM. */
 int ctl_reply_frame (ctl_reply_t *reply, void *data, size_t size);
 

@@ -14,6 +14,7 @@
 #include "../../common/status.h"
 #include "background.h"
 #include "checkpoint.h"
+#include "claims.h"
 #include "control.h"
 #include "intake.h"
 #include "place.h"
@@ -115,7 +116,9 @@ static int make_house (service_t *self)
                               .correlate = house->correlate,
                               .sink = house->sink};
   house->intake = ctl_intake_new (&links);
-  if (!house->instances || !house->instructions || !house->correlate || !house->sink || !house->intake) {
+  house->claims = ctl_claims_new ();
+  if (!house->instances || !house->instructions || !house->correlate || !house->sink || !house->intake ||
+      !house->claims) {
     weft_log_error ("cannot start: %s", weft_status_text (WEFT_E_NOMEM));
     return WEFT_E_NOMEM;
   }
@@ -282,6 +285,7 @@ static void tick (service_t *self, uint64_t now_ns)
     self->heartbeat_ns = now_ns + WEFT_HEARTBEAT_MS * WEFT_NS_PER_MS;
     if (watch_presence (self, now_ns) > 0)
       self->used_ns = now_ns;
+    ctl_claims_tidy (self->house.claims, &self->house, now_ns);
   }
   if (now_ns >= self->settle_ns) {
     settle (self, now_ns, 0);
@@ -349,6 +353,7 @@ static void end (service_t *self)
   ctl_correlate_destroy (&house->correlate);
   ctl_instructions_destroy (&house->instructions);
   ctl_instances_destroy (&house->instances);
+  ctl_claims_destroy (&house->claims);
   ctl_store_destroy (&house->store);
   const char *dir = ctl_place_ipc_dir (self->listen);
   if (dir && self->listen_lock_fd >= 0)

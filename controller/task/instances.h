@@ -39,6 +39,8 @@ typedef struct {
   uint32_t farewell;       /* its BYE has come: `written` is final */
   /* Wall clock; it may have written what nobody has told since. 0: no such time; `until` 0: to this day. */
   uint64_t tail_since_ns, tail_until_ns;
+  uint8_t joined;  /* for a claim: goes with the last one (service/claims.h) */
+  uint8_t leaving; /* was told to */
   uint64_t losses[WEFT_LOSS_COUNT];
   uint64_t bytes_total, bytes_spoken, given_up, bare;
   uint32_t slots_written, slots_restored, slots_foreign, threads_left; /* from the BYE */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bus between instances and controller under failures: it loses nothing that it accepted, says
 what it dropped, and no VM notices."""
+import json
 import os
 import pathlib
 import signal
@@ -10,7 +11,7 @@ import time
 import processes
 from fixtures_chain import instruct
 from fixtures_load import Load
-from fixtures_probe import sidecar_pid
+from fixtures_probe import memory_path, sidecar_pid
 from scenario import plan
 
 NODE = plan.parse("orders~G~/orders~s1~200~0~100")
@@ -107,3 +108,35 @@ def test_vm_and_sidecar_dying_together_leave_an_unknown_tail(stage, controller):
     records = stage.json("ls", "--losses")
     assert [r["losses"] for r in records if r["instance"] == instance["instance"] and r["to_ns"] is None] == [None]
     assert "unknown what else 1 silent instance wrote" in stage.weft("tasks").stdout.replace("\n ", "")
+
+
+def follow(stage, app, *options):
+    return stage.start_weft("profile", app.pid, "--for", "4s", "--json", *options)
+
+
+def report_of(process):
+    """(summary, task names) of one `weft profile --json`, and what it said of leaving."""
+    out, err = process.communicate(timeout=40)
+    assert process.returncode == 0, err
+    first, *names = map(json.loads, out.splitlines())
+    return first, {name["name"]: name["executions"] for name in names}, err
+
+
+def test_two_users_profile_at_once_and_each_gets_his_own(stage, controller, jdk):
+    jdk(17)
+    app = stage.app("jvm", "orders", jdk=17)
+    other = plan.parse("orders~G~/stock~s1~200~0~100")
+    with Load(app, NODE, 1), Load(app, other, 1):
+        first = follow(stage, app, "--match", "GET /orders")
+        time.sleep(2)
+        second = follow(stage, app, "--match", "GET /stock")
+        third = follow(stage, app)
+        one, two, three = report_of(first), report_of(second), report_of(third)
+        processes.wait_until(lambda: memory_path(app.pid) is None, 10, "left by the last of them")
+    assert list(one[1]) == ["GET /orders"] and one[1]["GET /orders"] > 200
+    assert list(two[1]) == ["GET /stock"] and two[1]["GET /stock"] > 200
+    assert set(three[1]) == {"GET /orders", "GET /stock"}, "what somebody else started is also one's own"
+    assert abs(three[1]["GET /stock"] - two[1]["GET /stock"]) < 0.3 * two[1]["GET /stock"]
+    assert "stayed in 1 VM" in one[2], "the first leaves nothing that the others follow"
+    assert sum("left 1 VM, verified" in report[2] for report in (one, two, three)) == 1
+    assert all(report[0]["complete"] == report[0]["executions"] for report in (one, two, three))

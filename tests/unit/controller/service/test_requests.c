@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "../../../../common/status.h"
+#include "../../../../controller/service/claims.h"
 #include "../../../../controller/service/requests.h"
 
 typedef struct {
@@ -31,6 +32,7 @@ static int setup (void **state)
   self->house.instances = ctl_instances_new ();
   self->house.instructions = ctl_instructions_new (100, 0);
   self->house.correlate = ctl_correlate_new (self->house.instances, 0);
+  self->house.claims = ctl_claims_new ();
   self->house.sink = ctl_sink_new (self->house.correlate, self->house.store);
   *state = self;
   return 0;
@@ -40,6 +42,7 @@ static int teardown (void **state)
 {
   fixture_t *self = *state;
   char path[80];
+  ctl_claims_destroy (&self->house.claims);
   ctl_sink_destroy (&self->house.sink);
   ctl_correlate_destroy (&self->house.correlate);
   ctl_instructions_destroy (&self->house.instructions);
@@ -241,6 +244,68 @@ static void test_instances_and_detach (void **state)
   ctl_reply_clear (&reply);
 }
 
+static uint32_t claim (fixture_t *self, const char *uuids, const char *joined)
+{
+  char text[400];
+  snprintf (text, sizeof text, "{\"op\": \"claim\", \"for_ms\": 1000, \"uuids\": [%s], \"joined\": [%s]}",
+            uuids, joined);
+  ctl_reply_t reply = ask (self, text);
+  uint32_t number = (uint32_t) number_of (&reply, "claim");
+  ctl_reply_clear (&reply);
+  return number;
+}
+
+static void release (fixture_t *self, uint32_t number, size_t leaving, size_t kept)
+{
+  char text[100];
+  snprintf (text, sizeof text, "{\"op\": \"release\", \"claim\": %u}", number);
+  ctl_reply_t reply = ask (self, text);
+  assert_int_equal (json_array_size (json_object_get (reply.body, "uuids")), leaving);
+  assert_int_equal (json_array_size (json_object_get (reply.body, "kept")), kept);
+  ctl_reply_clear (&reply);
+}
+
+#define ONE "\"01000000-0000-0000-0000-000000000000\""
+#define TWO "\"02000000-0000-0000-0000-000000000000\""
+
+/* H1, H2 */
+static void test_claims (void **state)
+{
+  fixture_t *self = *state;
+  join (self, 1, "front", 4121);
+  join (self, 2, "orders", 4188);
+  uint32_t first = claim (self, ONE "," TWO, ONE); /* the second one was there before */
+  uint32_t second = claim (self, ONE, "");
+  release (self, first, 0, 1);
+  release (self, second, 1, 0); /* whoever is last leaves, also what the other joined */
+  assert_refused (self, "{\"op\": \"claim\", \"for_ms\": 1000, \"uuids\": [" ONE "]}", "BUSY",
+                  "about to leave");
+  join (self, 3, "third", 5000);
+  const char *three = "\"03000000-0000-0000-0000-000000000000\"";
+  first = claim (self, three, three);
+  ctl_reply_t reply =
+      ask (self, "{\"op\": \"instruct\", \"actions\": [\"capture\"], \"selectors\": [\"service=third\"]}");
+  long long number = number_of (&reply, "number");
+  ctl_reply_clear (&reply);
+  release (self, first, 0, 1);
+  ctl_instructions_stop (self->house.instructions, (uint32_t) number);
+  uint8_t uuid[WEFT_UUID_SIZE] = {3};
+  ctl_instance_t *third = ctl_instances_find (self->house.instances, uuid);
+  assert_int_equal (third->leaving, 0);
+  ctl_claims_tidy (self->house.claims, &self->house, weft_mono_ns ());
+  assert_int_equal (third->leaving, 1);
+  join (self, 4, "fourth", 5001);
+  uint8_t four[WEFT_UUID_SIZE] = {4};
+  ctl_instance_t *fourth = ctl_instances_find (self->house.instances, four);
+  claim (self, "\"04000000-0000-0000-0000-000000000000\"", "\"04000000-0000-0000-0000-000000000000\"");
+  ctl_claims_tidy (self->house.claims, &self->house, weft_mono_ns ());
+  assert_int_equal (fourth->leaving, 0);
+  ctl_claims_tidy (self->house.claims, &self->house,
+                   weft_mono_ns () + 2 * WEFT_NS_PER_S); /* its owner died */
+  assert_int_equal (fourth->leaving, 1);
+  assert_refused (self, "{\"op\": \"release\", \"claim\": 77}", "NOT_FOUND", "no such claim");
+}
+
 static long long each (fixture_t *self, const char *text)
 {
   ctl_reply_t reply = ask (self, text);
@@ -345,6 +410,7 @@ int main (void)
       TEST (test_instruction_from_sent_to_stopped),
       TEST (test_defaults),
       TEST (test_instances_and_detach),
+      TEST (test_claims),
       TEST (test_memory_and_store_are_one),
       TEST (test_show),
       TEST (test_tasks),
