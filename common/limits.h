@@ -72,12 +72,15 @@
 #define WEFT_PROFILE_MS           10000 /* a window nobody gave a length */
 #define WEFT_OPTIONS_MAX          64    /* options on one command line */
 #define WEFT_OPEN_REPORTS_MAX                                                                                \
-  16777216                        /* 64 bytes each: 1 GiB; beyond, the oldest task is written out first */
-#define WEFT_EVICTED_MAX   65536  /* evicted and not yet collected: beyond, no batch is taken */
-#define WEFT_NAMES_MAX     131072 /* distinct texts kept; further names share one, memory stays bounded */
-#define WEFT_ADDRESSES_MAX 65536  /* distinct server addresses kept; further ones are not told apart */
-#define WEFT_BARE_MAX      65536  /* bare connections remembered; the oldest of a set gives way */
-#define WEFT_BOOTS_MAX     4096   /* hosts: no more than instances */
+  16777216                          /* 64 bytes each: 1 GiB; beyond, the oldest task is written out first */
+#define WEFT_EVICTED_MAX     65536  /* evicted and not yet collected: beyond, no batch is taken */
+#define WEFT_SHED_REMEMBERED 262144 /* shed task ids remembered in each of two generations */
+#define WEFT_SHED_MEMORY_MS  10000  /* a late copy of a shed task comes within this */
+#define WEFT_SHED_BACKLOG_MS 2000   /* longer than the spools of many instances take after a pause */
+#define WEFT_NAMES_MAX       131072 /* distinct texts kept; further names share one, memory stays bounded */
+#define WEFT_ADDRESSES_MAX   65536  /* distinct server addresses kept; further ones are not told apart */
+#define WEFT_BARE_MAX        65536  /* bare connections remembered; the oldest of a set gives way */
+#define WEFT_BOOTS_MAX       4096   /* hosts: no more than instances */
 #define WEFT_LOSS_INTERVALS_MAX                                                                              \
   16384 /* beyond, neighbours are joined: the window widens, no loss is forgotten */
 #define WEFT_ANALYSE_NAMES_MAX   512   /* task names told apart in one analysis */

@@ -173,10 +173,11 @@ static int enter_batch (ctl_intake_t *self, const weft_batch_head_t *head, const
   if (rc < 0)
     return rc;
   uint32_t reports = 0;
-  uint64_t here[WEFT_LOSS_COUNT] = {0};
+  uint64_t here[WEFT_LOSS_COUNT] = {0}, shed = ctl_shed_count (ctl_correlate_shedder (self->links.correlate));
   rc = count (self, ctl_correlate_batch (self->links.correlate, frame, size, &reports));
-  if (reports < head->reports) /* what it says it holds, and did not give */
-    here[rc == 0 ? WEFT_LOSS_VERSION : WEFT_LOSS_UNDECODABLE] = head->reports - reports;
+  here[WEFT_LOSS_SHED] = shed = ctl_shed_count (ctl_correlate_shedder (self->links.correlate)) - shed;
+  if (reports + shed < head->reports) /* what it says it holds, and did not give */
+    here[rc == 0 ? WEFT_LOSS_VERSION : WEFT_LOSS_UNDECODABLE] = head->reports - reports - shed;
   note_batch (self, instance, head, reports, here);
   self->stats.batches++;
   self->stats.reports += reports;

@@ -17,6 +17,7 @@
 #include "claims.h"
 #include "control.h"
 #include "intake.h"
+#include "overload.h"
 #include "place.h"
 #include "recovery.h"
 #include "sink.h"
@@ -30,6 +31,7 @@ typedef struct {
   uint64_t heartbeat_ns, settle_ns, complain_ns, used_ns; /* next, next, next, last; CLOCK_MONOTONIC */
   uint64_t heartbeat_seq;
   ctl_checkpoint_t checkpoint;
+  ctl_overload_t overload;
   ctl_intake_stats_t told; /* what the last complaint knew */
   int store_failing;
   int ending;
@@ -230,6 +232,21 @@ static uint32_t watch_presence (service_t *self, uint64_t now_ns)
   return present;
 }
 
+static void shed (service_t *self, const ctl_correlate_stats_t *stats, uint64_t now_ns)
+{
+  ctl_shed_t *shedder = ctl_correlate_shedder (self->house.correlate);
+  uint32_t before = ctl_shed_threshold (shedder);
+  uint64_t deferred = ctl_intake_stats (self->house.intake)->deferred;
+  uint32_t now =
+      ctl_overload_look (&self->overload, shedder, stats->open_tasks, stats->open_max, deferred, now_ns);
+  if (before == CTL_SHED_NOTHING && now < before)
+    weft_log_error (
+        "overloaded: tasks are shed, whole ones; `weft ls --losses` counts them, --sample or fewer "
+        "instances help");
+  if (before < CTL_SHED_NOTHING && now == CTL_SHED_NOTHING)
+    weft_log_error ("no longer overloaded: every task is taken again");
+}
+
 static void settle (service_t *self, uint64_t now_ns, int all)
 {
   int rc = ctl_sink_run (self->house.sink, now_ns, all);
@@ -241,6 +258,7 @@ static void settle (service_t *self, uint64_t now_ns, int all)
   self->store_failing = rc < 0;
   ctl_correlate_stats_t stats;
   ctl_correlate_stats (self->house.correlate, &stats);
+  shed (self, &stats, now_ns);
   if (rc == 0)
     ctl_checkpoint_run (&self->checkpoint, self->house.journal, now_ns, stats.oldest_ns);
   ctl_journal_tidy (self->house.journal);
@@ -319,6 +337,7 @@ static void loop (service_t *self)
     int taken = ctl_intake_pump (self->house.intake);
     int asked = ctl_control_pump (self->control);
     uint64_t now_ns = weft_mono_ns ();
+    ctl_overload_backlog (&self->overload, taken >= WEFT_INTAKE_BURST, now_ns);
     if (asked)
       self->used_ns = now_ns;
     tick (self, now_ns);

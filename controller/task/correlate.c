@@ -25,6 +25,7 @@
 #include "../../common/status.h"
 #include "assemble.h"
 #include "mix.h"
+#include "reserve.h"
 
 #define GROUP            64u /* reports taken together: enough to hide a miss, few enough for the L1 */
 #define SLOTS            64u
@@ -73,6 +74,7 @@ struct ctl_correlate_t {
   ctl_instances_t *instances;
   ctl_names_t *names;
   ctl_peers_t *peers;
+  ctl_shed_t *shed;
   ctl_seed_t seed;
   uint32_t open_max;
 
@@ -100,15 +102,6 @@ struct ctl_correlate_t {
 
 /* ---- memory -------------------------------------------------------------- */
 
-static void *reserve (size_t size)
-{
-  void *at = mmap (NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (at == MAP_FAILED)
-    return NULL;
-  madvise (at, size, MADV_HUGEPAGE); /* a wish: fewer TLB misses */
-  return at;
-}
-
 /* Nothing is open: begin anew, and the memory of a burst goes back to the kernel. */
 static void give_back (ctl_correlate_t *self)
 {
@@ -134,15 +127,16 @@ ctl_correlate_t *ctl_correlate_new (ctl_instances_t *instances, uint32_t open_ma
   self->began_ns = weft_mono_ns ();
   ctl_seed_take (&self->seed);
   self->peers = ctl_peers_new ();
+  self->shed = ctl_shed_new ();
   self->table = calloc (TABLE_MIN, sizeof *self->table);
   self->mask = TABLE_MIN - 1;
-  self->task = reserve ((size_t) self->task_max * sizeof *self->task);
-  self->entry = reserve ((size_t) self->entry_max * sizeof *self->entry);
+  self->task = ctl_reserve ((size_t) self->task_max * sizeof *self->task);
+  self->entry = ctl_reserve ((size_t) self->entry_max * sizeof *self->entry);
   self->gather = malloc (TASK_ENTRIES_MAX * sizeof (const ctl_entry_t *));
   self->tasks_free = self->entries_free = self->evicted = self->evicted_last = NIL;
   for (uint32_t i = 0; i < SLOTS; i++)
     self->slot[i] = NIL;
-  if (!self->peers || !self->table || !self->task || !self->entry || !self->gather)
+  if (!self->peers || !self->shed || !self->table || !self->task || !self->entry || !self->gather)
     ctl_correlate_destroy (&self);
   return self;
 }
@@ -159,6 +153,7 @@ void ctl_correlate_destroy (ctl_correlate_t **self_p)
   free (self->gather);
   free (self->table);
   ctl_peers_destroy (&self->peers);
+  ctl_shed_destroy (&self->shed);
   free (self);
   *self_p = NULL;
 }
@@ -450,8 +445,13 @@ static int take_group (ctl_correlate_t *self, const uint8_t *frame, const weft_r
     if (slot->task)
       __builtin_prefetch (&self->task[slot->task - 1], 1);
   }
+  int shedding = ctl_shed_active (self->shed);
   for (uint32_t i = 0; i < count; i++) {
     int rc = 0;
+    if (shedding && report[i].kind != WEFT_REPORT_BARE &&
+        ctl_shed_holds (self->shed, report[i].task,
+                        find (self, report[i].task, hash[i], &(uint32_t){0}) != NIL))
+      continue;
     if (report[i].kind == WEFT_REPORT_BARE)
       rc = take_bare (self, &report[i], instance);
     else if (report[i].kind == WEFT_REPORT_CAPTURE || report[i].kind == WEFT_REPORT_EMBED)
@@ -493,8 +493,10 @@ int ctl_correlate_batch (ctl_correlate_t *self, const void *frame, size_t size, 
     rc = begin_batch (self, &reader.head, &instance);
   if (rc)
     return rc;
-  uint32_t now = tick_of (self, weft_mono_ns ());
+  uint64_t now_ns = weft_mono_ns ();
+  uint32_t now = tick_of (self, now_ns);
   int more = 1;
+  ctl_shed_tick (self->shed, now_ns);
   while (more == 1 && rc == 0) {
     uint32_t count = 0;
     while (count < GROUP && (more = weft_batch_reader_next (&reader, &report[count])) == 1) {
@@ -507,6 +509,11 @@ int ctl_correlate_batch (ctl_correlate_t *self, const void *frame, size_t size, 
   self->stats.skipped += reader.skipped;
   *ret_reports = taken;
   return rc ? rc : more;
+}
+
+ctl_shed_t *ctl_correlate_shedder (ctl_correlate_t *self)
+{
+  return self->shed;
 }
 
 /* ---- asking ----------------------------------------------------------------- */
@@ -597,6 +604,8 @@ void ctl_correlate_stats (const ctl_correlate_t *self, ctl_correlate_stats_t *re
 {
   *ret_stats = self->stats;
   ret_stats->open_tasks = self->tasks_open;
+  ret_stats->open_max = self->open_max;
+  ret_stats->shed = ctl_shed_count (self->shed);
   ret_stats->unanswered = 0;
   uint32_t oldest = UINT32_MAX;
   for (uint32_t i = 0; i < self->tasks_made; i++) {

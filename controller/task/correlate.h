@@ -22,6 +22,7 @@
 
 #include "../../common/batch.h"
 #include "instances.h"
+#include "shed.h"
 #include "task.h"
 
 typedef struct ctl_correlate_t ctl_correlate_t;
@@ -56,13 +57,18 @@ int ctl_correlate_find (ctl_correlate_t *self, const uint8_t task[WEFT_TASK_ID_S
  * also what is not settled (shutdown). If fn fails, the task is kept. */
 int ctl_correlate_settle (ctl_correlate_t *self, uint64_t now_ns, int all, ctl_execution_fn *fn, void *arg);
 
+/* What an overloaded controller does without (shed.h); borrowed. Nothing of what it sheds is taken. */
+ctl_shed_t *ctl_correlate_shedder (ctl_correlate_t *self);
+
 typedef struct {
   uint64_t reports, duplicates, embeds, captures, bares;
   uint64_t open_tasks;         /* in memory */
+  uint64_t open_max;           /* of them */
   uint64_t oldest_ns;          /* CLOCK_MONOTONIC: none of them began before; UINT64_MAX: there is none */
   uint64_t unanswered;         /* among them: not seen complete when ctl_correlate_waiting last looked */
   uint64_t evicted, truncated; /* written out early; subtasks beyond the cap */
   uint64_t skipped;            /* reports of unknown kind */
+  uint64_t shed;               /* of tasks that an overloaded controller does without */
   uint64_t discarded;          /* roots from inside that no instruction asked for (R3) */
 } ctl_correlate_stats_t;
 void ctl_correlate_stats (const ctl_correlate_t *self, ctl_correlate_stats_t *ret_stats);
