@@ -80,6 +80,7 @@
 #define WEFT_NAMES_MAX       131072 /* distinct texts kept; further names share one, memory stays bounded */
 #define WEFT_ADDRESSES_MAX   65536  /* distinct server addresses kept; further ones are not told apart */
 #define WEFT_BARE_MAX        65536  /* bare connections remembered; the oldest of a set gives way */
+#define WEFT_BARE_SLACK_MS   1000   /* clocks of two hosts; a closed port is not used again for a minute */
 #define WEFT_BOOTS_MAX       4096   /* hosts: no more than instances */
 #define WEFT_LOSS_INTERVALS_MAX                                                                              \
   16384 /* beyond, neighbours are joined: the window widens, no loss is forgotten */

@@ -16,7 +16,8 @@ typedef enum {
   WEFT_REPORT_BARE = 3     /* a VM under weft sends requests on this connection that carry
                               no id of ours, for `reason`: what the other side receives
                               from this address is no root. Once per connection, reason
-                              class (UNMATCHED or any other) and configuration */
+                              class (UNMATCHED or any other) and configuration; for NONE
+                              when it is closed: the address may be somebody else's now */
 } weft_report_kind_t;
 
 /* Flags of a report. */

@@ -113,6 +113,8 @@ static int take_message (ctl_intake_t *self, const void *frame, size_t size)
   rc = ctl_instances_take (self->links.instances, &message, &instance);
   if (rc < 0)
     return count (self, rc);
+  if (message.kind != WEFT_UP_HELLO && !message.active)
+    ctl_correlate_idle (self->links.correlate, instance->index);
   switch (message.kind) {
   case WEFT_UP_HELLO:
     self->stats.hellos++;

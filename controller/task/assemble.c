@@ -119,10 +119,30 @@ static const ctl_entry_t *find_embed (const work_t *self, uint64_t request, uint
   return self->embed[low];
 }
 
+uint16_t ctl_boot_of (ctl_boot_t *boots, uint32_t *count, const weft_batch_head_t *head, uint16_t guess)
+{
+  uint32_t at = guess;
+  if (at >= *count || memcmp (boots[at].id, head->boot, WEFT_UUID_SIZE) != 0)
+    for (at = 0; at < *count; at++)
+      if (memcmp (boots[at].id, head->boot, WEFT_UUID_SIZE) == 0)
+        break;
+  if (at == WEFT_BOOTS_MAX)
+    return WEFT_BOOTS_MAX - 1;
+  if (at == *count) {
+    memcpy (boots[at].id, head->boot, WEFT_UUID_SIZE);
+    boots[at].anchor = head->anchor;
+    ++*count;
+  }
+  const weft_anchor_t *known = &boots[at].anchor;
+  if (head->anchor.boot_ns < known->boot_ns ||
+      (head->anchor.boot_ns == known->boot_ns && head->anchor.real_ns < known->real_ns))
+    boots[at].anchor = head->anchor;
+  return (uint16_t) at;
+}
+
 static uint64_t wall (const work_t *self, const ctl_entry_t *entry, uint64_t boot_ns)
 {
-  const weft_anchor_t *anchor = &self->in->boots[self->in->boot_of[entry->instance]].anchor;
-  return boot_ns + (anchor->real_ns - anchor->boot_ns);
+  return ctl_boot_wall (self->in->boots, self->in->boot_of, entry->instance, boot_ns);
 }
 
 /* An end before its start is no duration. */
@@ -182,7 +202,7 @@ static void fill_top (work_t *self, const ctl_entry_t *entry, ctl_subtask_t *sub
   subtask->hop = CTL_HOP_ROOT;
   if (!(entry->flags & WEFT_REPORT_ROOT))
     note_orphan (self, subtask, entry->reason ? entry->reason : WEFT_REASON_NO_ROOT, entry->instance);
-  else if (!ctl_peers_find_bare (self->in->peers, entry->link, &wanted, &sender))
+  else if (!ctl_peers_find_bare (self->in->peers, entry->link, subtask->start_ns, &wanted, &sender))
     return;
   else if (wanted)
     note_orphan (self, subtask, WEFT_REASON_INSIDE, sender);

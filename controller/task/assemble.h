@@ -9,6 +9,7 @@
 #ifndef CTL_ASSEMBLE_H
 #define CTL_ASSEMBLE_H
 
+#include "../../common/batch.h"
 #include "instances.h"
 #include "names.h"
 #include "peers.h"
@@ -40,6 +41,16 @@ typedef struct {
   uint8_t id[WEFT_UUID_SIZE];
   weft_anchor_t anchor;
 } ctl_boot_t;
+/* The number of a batch's boot, made at first sight (room for WEFT_BOOTS_MAX); `guess` is looked at
+ * first. */
+uint16_t ctl_boot_of (ctl_boot_t *boots, uint32_t *count, const weft_batch_head_t *head, uint16_t guess);
+/* A boottime of an instance on the wall clock. boot_of: by instance. */
+static inline uint64_t ctl_boot_wall (const ctl_boot_t *boots, const uint16_t *boot_of, uint32_t instance,
+                                      uint64_t boot_ns)
+{
+  const weft_anchor_t *anchor = &boots[boot_of[instance]].anchor;
+  return boot_ns + (anchor->real_ns - anchor->boot_ns);
+}
 
 /* Where the numbers in an entry lead. All borrowed. */
 typedef struct {

@@ -325,27 +325,6 @@ static int name_id (ctl_correlate_t *self, const uint8_t *frame, const weft_repo
   return 0;
 }
 
-static uint16_t boot_of (ctl_correlate_t *self, const weft_batch_head_t *head, uint16_t guess)
-{
-  uint32_t at = guess;
-  if (at >= self->boots || memcmp (self->boot[at].id, head->boot, WEFT_UUID_SIZE) != 0)
-    for (at = 0; at < self->boots; at++)
-      if (memcmp (self->boot[at].id, head->boot, WEFT_UUID_SIZE) == 0)
-        break;
-  if (at == WEFT_BOOTS_MAX)
-    return WEFT_BOOTS_MAX - 1;
-  if (at == self->boots) {
-    memcpy (self->boot[at].id, head->boot, WEFT_UUID_SIZE);
-    self->boot[at].anchor = head->anchor;
-    self->boots++;
-  }
-  const weft_anchor_t *known = &self->boot[at].anchor;
-  if (head->anchor.boot_ns < known->boot_ns ||
-      (head->anchor.boot_ns == known->boot_ns && head->anchor.real_ns < known->real_ns))
-    self->boot[at].anchor = head->anchor;
-  return (uint16_t) at;
-}
-
 static int begin_batch (ctl_correlate_t *self, const weft_batch_head_t *head, uint16_t *ret_instance)
 {
   ctl_instance_t *instance;
@@ -354,7 +333,10 @@ static int begin_batch (ctl_correlate_t *self, const weft_batch_head_t *head, ui
     return rc;
   instance->anchor = head->anchor;
   memcpy (instance->boot, head->boot, WEFT_UUID_SIZE);
-  self->boot_of[instance->index] = boot_of (self, head, self->boot_of[instance->index]);
+  self->boot_of[instance->index] =
+      ctl_boot_of (self->boot, &self->boots, head, self->boot_of[instance->index]);
+  ctl_peers_told (self->peers, (uint16_t) instance->index,
+                  ctl_boot_wall (self->boot, self->boot_of, instance->index, head->to_ns));
   self->batches++;
   *ret_instance = (uint16_t) instance->index;
   return 0;
@@ -366,12 +348,13 @@ static int take_bare (ctl_correlate_t *self, const weft_report_t *report, uint16
   uint16_t known;
   int wanted;
   self->stats.bares++;
+  uint64_t wall_ns = ctl_boot_wall (self->boot, self->boot_of, instance, report->start_ns);
   /* A port used again by somebody else: which of the two is named must not depend on who came first. */
-  if (ctl_peers_find_bare (self->peers, connection, &wanted, &known) && known != instance &&
+  if (ctl_peers_find_bare (self->peers, connection, wall_ns, &wanted, &known) && known != instance &&
       memcmp (ctl_instances_at (self->instances, known)->uuid,
               ctl_instances_at (self->instances, instance)->uuid, WEFT_UUID_SIZE) < 0)
     instance = known;
-  ctl_peers_bare (self->peers, connection, report->reason, instance);
+  ctl_peers_bare (self->peers, connection, report->reason, instance, wall_ns);
   return 0;
 }
 
@@ -509,6 +492,11 @@ int ctl_correlate_batch (ctl_correlate_t *self, const void *frame, size_t size, 
   self->stats.skipped += reader.skipped;
   *ret_reports = taken;
   return rc ? rc : more;
+}
+
+void ctl_correlate_idle (ctl_correlate_t *self, uint32_t instance)
+{
+  ctl_peers_idle (self->peers, (uint16_t) instance);
 }
 
 ctl_shed_t *ctl_correlate_shedder (ctl_correlate_t *self)

@@ -57,6 +57,8 @@ int ctl_correlate_find (ctl_correlate_t *self, const uint8_t task[WEFT_TASK_ID_S
  * also what is not settled (shutdown). If fn fails, the task is kept. */
 int ctl_correlate_settle (ctl_correlate_t *self, uint64_t now_ns, int all, ctl_execution_fn *fn, void *arg);
 
+/* This instance (its index) works no more, or under nothing, since its last batch. */
+void ctl_correlate_idle (ctl_correlate_t *self, uint32_t instance);
 /* What an overloaded controller does without (shed.h); borrowed. Nothing of what it sheds is taken. */
 ctl_shed_t *ctl_correlate_shedder (ctl_correlate_t *self);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../common/clocks.h"
 #include "mix.h"
 
 #define ADDRESS_SLOTS (WEFT_ADDRESSES_MAX * 2u)
@@ -16,15 +17,19 @@
 #define CLASS_WANTED    2u
 
 #define FAMILY_UNIX 1
+#define OPEN        UINT64_MAX
+#define SLACK_NS    (WEFT_BARE_SLACK_MS * WEFT_NS_PER_MS)
 
 typedef struct {
   weft_address_t address;
   uint8_t captured;
 } address_t;
 
-/* Four places a set; the one written longest ago gives way. */
+/* Four places a set; the one written longest ago gives way. One for each time that the two ends were
+ * connected. */
 typedef struct {
-  uint64_t connection; /* 0: free */
+  uint64_t connection;        /* 0: free */
+  uint64_t from_ns, until_ns; /* wall clock; 0: not known, OPEN: to this day */
   uint32_t written;
   uint16_t instance;
   uint8_t classes;
@@ -36,6 +41,7 @@ struct ctl_peers_t {
   uint32_t count, capacity;
   uint32_t slot[ADDRESS_SLOTS]; /* number, 0: free */
   uint32_t bare_written;
+  uint64_t told_ns[WEFT_INSTANCES_MAX], idle_ns[WEFT_INSTANCES_MAX]; /* by instance */
   bare_t bare[BARE_SETS][WAYS];
 };
 
@@ -140,37 +146,77 @@ uint64_t ctl_peers_connection (const ctl_peers_t *self, const weft_address_t *se
   return hash ? hash : 1;
 }
 
-void ctl_peers_bare (ctl_peers_t *self, uint64_t connection, uint8_t reason, uint16_t instance)
+void ctl_peers_told (ctl_peers_t *self, uint16_t instance, uint64_t wall_ns)
+{
+  if (wall_ns > self->told_ns[instance])
+    self->told_ns[instance] = wall_ns;
+}
+
+void ctl_peers_idle (ctl_peers_t *self, uint16_t instance)
+{
+  self->idle_ns[instance] = self->told_ns[instance];
+}
+
+static uint64_t until (const ctl_peers_t *self, const bare_t *bare)
+{
+  uint64_t idle_ns = self->idle_ns[bare->instance];
+  return bare->until_ns == OPEN && idle_ns > bare->from_ns ? idle_ns : bare->until_ns;
+}
+
+/* The place of what is said at wall_ns: in an interval that holds it, or that may be drawn up to it. */
+static int belongs (const ctl_peers_t *self, const bare_t *bare, int is_end, uint64_t wall_ns)
+{
+  if (is_end)
+    return bare->until_ns == OPEN && bare->from_ns <= wall_ns;
+  if (until (self, bare) == OPEN)
+    return 1;
+  return wall_ns <= until (self, bare) && (wall_ns >= bare->from_ns || bare->from_ns == 0);
+}
+
+void ctl_peers_bare (ctl_peers_t *self, uint64_t connection, uint8_t reason, uint16_t instance,
+                     uint64_t wall_ns)
 {
   if (!connection)
     return;
+  int is_end = reason == WEFT_REASON_NONE;
   bare_t *set = self->bare[connection % BARE_SETS], *place = &set[0];
   for (uint32_t i = 0; i < WAYS; i++) {
-    if (set[i].connection == connection) {
+    if (set[i].connection == connection && belongs (self, &set[i], is_end, wall_ns)) {
       place = &set[i];
       break;
     }
     if (!set[i].connection || (place->connection && set[i].written < place->written))
       place = &set[i];
   }
-  if (place->connection != connection)
-    *place = (bare_t){.connection = connection};
+  if (place->connection != connection || !belongs (self, place, is_end, wall_ns))
+    *place = (bare_t){.connection = connection,
+                      .instance = instance,
+                      .from_ns = is_end ? 0 : wall_ns,
+                      .until_ns = is_end ? wall_ns : OPEN};
   place->instance = instance;
   place->written = ++self->bare_written;
-  place->classes |= reason == WEFT_REASON_UNMATCHED ? CLASS_UNMATCHED : CLASS_WANTED;
+  if (is_end)
+    place->until_ns = wall_ns;
+  else {
+    place->classes |= reason == WEFT_REASON_UNMATCHED ? CLASS_UNMATCHED : CLASS_WANTED;
+    place->from_ns = wall_ns < place->from_ns || !place->from_ns ? wall_ns : place->from_ns;
+  }
 }
 
-int ctl_peers_find_bare (const ctl_peers_t *self, uint64_t connection, int *ret_wanted,
+int ctl_peers_find_bare (const ctl_peers_t *self, uint64_t connection, uint64_t wall_ns, int *ret_wanted,
                          uint16_t *ret_instance)
 {
   if (!connection)
     return 0;
   const bare_t *set = self->bare[connection % BARE_SETS];
-  for (uint32_t i = 0; i < WAYS; i++)
-    if (set[i].connection == connection) {
+  for (uint32_t i = 0; i < WAYS; i++) {
+    uint64_t until_ns = until (self, &set[i]);
+    if (set[i].connection == connection && set[i].classes && wall_ns + SLACK_NS >= set[i].from_ns &&
+        (until_ns == OPEN || wall_ns <= until_ns + SLACK_NS)) {
       *ret_wanted = (set[i].classes & CLASS_WANTED) != 0;
       *ret_instance = set[i].instance;
       return 1;
     }
+  }
   return 0;
 }

@@ -27,9 +27,15 @@ void ctl_peers_text (const ctl_peers_t *self, uint32_t number, char out[CTL_PEER
  * end is not known (unix, none): such a connection cannot be found again. */
 uint64_t ctl_peers_connection (const ctl_peers_t *self, const weft_address_t *sender,
                                const weft_address_t *receiver);
-void ctl_peers_bare (ctl_peers_t *self, uint64_t connection, uint8_t reason, uint16_t instance);
-/* 1: found. *ret_wanted 1 if one of its reasons is other than UNMATCHED. */
-int ctl_peers_find_bare (const ctl_peers_t *self, uint64_t connection, int *ret_wanted,
+/* Times are wall-clock. Reason NONE: it ended then. In whatever order they come. */
+void ctl_peers_bare (ctl_peers_t *self, uint64_t connection, uint8_t reason, uint16_t instance,
+                     uint64_t wall_ns);
+/* A batch of this instance reaches up to then. */
+void ctl_peers_told (ctl_peers_t *self, uint16_t instance, uint64_t wall_ns);
+/* It is idle since its last batch: what it says of connections later it says anew. */
+void ctl_peers_idle (ctl_peers_t *self, uint16_t instance);
+/* 1: found: the connection was bare then, give or take WEFT_BARE_SLACK_MS.  *ret_wanted 1 if one of its reasons is other than UNMATCHED. */
+int ctl_peers_find_bare (const ctl_peers_t *self, uint64_t connection, uint64_t wall_ns, int *ret_wanted,
                          uint16_t *ret_instance);
 
 #endif

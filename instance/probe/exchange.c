@@ -171,17 +171,8 @@ void probe_exchange_opaque (probe_connection_t *self, size_t size)
     pop (self, WEFT_ERROR_NONE, 0, &now);
 }
 
-void probe_exchange_bare (probe_connection_t *self, weft_reason_t reason)
+static void tell_bare (probe_connection_t *self, weft_reason_t reason)
 {
-  uint8_t class = reason == WEFT_REASON_UNMATCHED ? 1 : 2;
-  uint64_t serial = __atomic_load_n (&probe_config, __ATOMIC_ACQUIRE)->serial;
-  if (self->bare_serial != serial) {
-    self->bare_serial = serial;
-    self->bare_said = 0;
-  }
-  if (self->bare_said & class)
-    return;
-  self->bare_said |= class;
   const probe_http1_t *head = &self->machine[PROBE_OUT];
   uint64_t now = weft_boot_ns ();
   weft_report_t report = {
@@ -198,4 +189,25 @@ void probe_exchange_bare (probe_connection_t *self, weft_reason_t reason)
       .name = head->name,
   };
   shm_write (probe_shm, report.tid, &report);
+}
+
+void probe_exchange_bare (probe_connection_t *self, weft_reason_t reason)
+{
+  uint8_t class = reason == WEFT_REASON_UNMATCHED ? 1 : 2;
+  uint64_t serial = __atomic_load_n (&probe_config, __ATOMIC_ACQUIRE)->serial;
+  if (self->bare_serial != serial) {
+    self->bare_serial = serial;
+    self->bare_said = 0;
+  }
+  if (self->bare_said & class)
+    return;
+  self->bare_said |= class;
+  tell_bare (self, reason);
+}
+
+void probe_exchange_bare_end (probe_connection_t *self)
+{
+  if (self->bare_said)
+    tell_bare (self, WEFT_REASON_NONE);
+  self->bare_said = 0;
 }

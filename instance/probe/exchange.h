@@ -104,5 +104,7 @@ void probe_exchange_end (probe_connection_t *self, weft_error_t error);
 void probe_exchange_abandon (probe_connection_t *self, weft_error_t error, uint32_t flags);
 /* Once per connection, reason class and configuration: requests from here carry no id of ours. */
 void probe_exchange_bare (probe_connection_t *self, weft_reason_t reason);
+/* Its end, if that was said: what comes from this address afterwards is another connection. */
+void probe_exchange_bare_end (probe_connection_t *self);
 
 #endif

@@ -203,6 +203,8 @@ static void record_close (probe_connection_t *self, weft_error_t error, uint32_t
     probe_exchange_abandon (self, error, flags);
   else
     probe_exchange_end (self, error);
+  if (!flags)
+    probe_exchange_bare_end (self);
   probe_count_bytes (self);
   record_free (self);
 }

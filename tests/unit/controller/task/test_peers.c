@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "../../../../common/clocks.h"
 #include "../../../../controller/task/peers.h"
 
 static weft_address_t v4 (uint8_t last, uint16_t port)
@@ -50,6 +51,9 @@ static void test_addresses_and_their_texts (void **state)
   ctl_peers_destroy (&self);
 }
 
+#define T (5000 * WEFT_NS_PER_S)
+#define S WEFT_NS_PER_S
+
 static void test_bare_connections (void **state)
 {
   (void) state;
@@ -60,25 +64,80 @@ static void test_bare_connections (void **state)
   uint16_t instance = 9;
   assert_int_not_equal (connection, ctl_peers_connection (self, &server, &client)); /* it has a direction */
   assert_int_equal (ctl_peers_connection (self, &client, &unknown), 0);
-  assert_int_equal (ctl_peers_find_bare (self, connection, &wanted, &instance), 0);
-  ctl_peers_bare (self, connection, WEFT_REASON_UNMATCHED, 3);
-  assert_int_equal (ctl_peers_find_bare (self, connection, &wanted, &instance), 1);
+  assert_int_equal (ctl_peers_find_bare (self, connection, T, &wanted, &instance), 0);
+  ctl_peers_bare (self, connection, WEFT_REASON_UNMATCHED, 3, T);
+  assert_int_equal (ctl_peers_find_bare (self, connection, T, &wanted, &instance), 1);
   assert_int_equal (wanted, 0);
   assert_int_equal (instance, 3);
-  ctl_peers_bare (self, connection, WEFT_REASON_UNPROVEN, 3);
-  ctl_peers_bare (self, connection, WEFT_REASON_UNMATCHED, 3); /* one reason that counts is enough */
-  assert_int_equal (ctl_peers_find_bare (self, connection, &wanted, &instance), 1);
+  ctl_peers_bare (self, connection, WEFT_REASON_UNPROVEN, 3, T);
+  ctl_peers_bare (self, connection, WEFT_REASON_UNMATCHED, 3, T); /* one reason that counts is enough */
+  assert_int_equal (ctl_peers_find_bare (self, connection, T, &wanted, &instance), 1);
   assert_int_equal (wanted, 1);
-  ctl_peers_bare (self, 0, WEFT_REASON_UNPROVEN, 3);
-  assert_int_equal (ctl_peers_find_bare (self, 0, &wanted, &instance), 0);
+  ctl_peers_bare (self, 0, WEFT_REASON_UNPROVEN, 3, T);
+  assert_int_equal (ctl_peers_find_bare (self, 0, T, &wanted, &instance), 0);
   /* many more than fit: bounded, and the latest are there */
   for (uint32_t i = 0; i < 4 * WEFT_BARE_MAX; i++) {
     client.port = (uint16_t) i;
     client.ip[14] = (uint8_t) (i >> 16);
     connection = ctl_peers_connection (self, &client, &server);
-    ctl_peers_bare (self, connection, WEFT_REASON_UNPROVEN, 4);
-    assert_int_equal (ctl_peers_find_bare (self, connection, &wanted, &instance), 1);
+    ctl_peers_bare (self, connection, WEFT_REASON_UNPROVEN, 4, T);
+    assert_int_equal (ctl_peers_find_bare (self, connection, T, &wanted, &instance), 1);
   }
+  ctl_peers_destroy (&self);
+}
+
+static int is_bare (const ctl_peers_t *self, uint64_t connection, uint64_t wall_ns)
+{
+  int wanted;
+  uint16_t instance;
+  return ctl_peers_find_bare (self, connection, wall_ns, &wanted, &instance);
+}
+
+/* The client's port is used again by somebody who is not under weft, and then again by an instance. */
+static void test_a_port_that_is_used_again (void **state)
+{
+  (void) state;
+  const struct {
+    uint8_t reason;
+    uint64_t wall_ns;
+  } said[4] = {{WEFT_REASON_UNPROVEN, T},
+               {WEFT_REASON_NONE, T + 10 * S},
+               {WEFT_REASON_UNPROVEN, T + 100 * S},
+               {WEFT_REASON_NONE, T + 110 * S}};
+  static const uint8_t orders[][4] = {{0, 1, 2, 3}, {1, 0, 3, 2}, {3, 2, 1, 0}, {2, 3, 0, 1}, {0, 1, 3, 2}};
+  weft_address_t client = v4 (1, 40000), server = v4 (2, 8080);
+  for (size_t n = 0; n < sizeof orders / sizeof *orders; n++) {
+    ctl_peers_t *self = ctl_peers_new ();
+    uint64_t connection = ctl_peers_connection (self, &client, &server);
+    for (int k = 0; k < 4; k++)
+      ctl_peers_bare (self, connection, said[orders[n][k]].reason, 3, said[orders[n][k]].wall_ns);
+    assert_int_equal (is_bare (self, connection, T - 5 * S), 0);
+    assert_int_equal (is_bare (self, connection, T), 1);
+    assert_int_equal (is_bare (self, connection, T + 9 * S), 1);
+    assert_int_equal (is_bare (self, connection, T + 50 * S), 0);
+    assert_int_equal (is_bare (self, connection, T + 105 * S), 1);
+    assert_int_equal (is_bare (self, connection, T + 120 * S), 0);
+    ctl_peers_destroy (&self);
+  }
+}
+
+/* An idle instance does not see its connections close. */
+static void test_an_idle_instance_says_it_anew (void **state)
+{
+  (void) state;
+  weft_address_t client = v4 (1, 40000), server = v4 (2, 8080);
+  ctl_peers_t *self = ctl_peers_new ();
+  uint64_t connection = ctl_peers_connection (self, &client, &server);
+  ctl_peers_bare (self, connection, WEFT_REASON_UNPROVEN, 3, T);
+  ctl_peers_told (self, 3, T + 10 * S);
+  assert_int_equal (is_bare (self, connection, T + 50 * S), 1);
+  ctl_peers_idle (self, 3);
+  assert_int_equal (is_bare (self, connection, T + 10 * S), 1);
+  assert_int_equal (is_bare (self, connection, T + 50 * S), 0);
+  ctl_peers_bare (self, connection, WEFT_REASON_UNPROVEN, 3,
+                  T + 60 * S); /* the same connection, under the next instruction */
+  assert_int_equal (is_bare (self, connection, T + 70 * S), 1);
+  assert_int_equal (is_bare (self, connection, T + 50 * S), 0);
   ctl_peers_destroy (&self);
 }
 
@@ -87,6 +146,8 @@ int main (void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test (test_addresses_and_their_texts),
       cmocka_unit_test (test_bare_connections),
+      cmocka_unit_test (test_a_port_that_is_used_again),
+      cmocka_unit_test (test_an_idle_instance_says_it_anew),
   };
   return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -50,6 +50,20 @@ static void test_old_client (void **state)
   assert_int_equal (fake_reports[1].report.kind, WEFT_REPORT_EMBED);
 }
 
+/* The address may be somebody else's afterwards. */
+static void test_the_end_of_a_bare_connection (void **state)
+{
+  fake_old (FD);
+  exchange (FD);
+  assert_int_equal (fake_report_count, 1);
+  probe_connection_closing (FD);
+  assert_int_equal (fake_report_count, 2);
+  assert_int_equal (fake_reports[1].report.kind, WEFT_REPORT_BARE);
+  assert_int_equal (fake_reports[1].report.reason, WEFT_REASON_NONE);
+  assert_memory_equal (&fake_reports[1].report.local, &fake_reports[0].report.local, sizeof (weft_address_t));
+  assert_memory_equal (&fake_reports[1].report.peer, &fake_reports[0].report.peer, sizeof (weft_address_t));
+}
+
 static void test_old_server (void **state)
 {
   fake_old (FD);
@@ -498,6 +512,7 @@ int main (void)
 #define TEST(name) cmocka_unit_test_setup (name, fake_setup)
   const struct CMUnitTest tests[] = {
       TEST (test_old_client),
+      TEST (test_the_end_of_a_bare_connection),
       TEST (test_old_server),
       TEST (test_old_server_in_lockstep),
       TEST (test_born_unseen),
