@@ -55,7 +55,8 @@ static int class_of (const ctl_assemble_t *in, const ctl_entry_t *entry)
 {
   int wanted = 0;
   uint16_t sender;
-  return ctl_peers_find_bare (in->peers, entry->link, &wanted, &sender) ? 1 + wanted : 0;
+  uint64_t wall_ns = ctl_boot_wall (in->boots, in->boot_of, entry->instance, entry->start_ns);
+  return ctl_peers_find_bare (in->peers, entry->link, wall_ns, &wanted, &sender) ? 1 + wanted : 0;
 }
 
 /* By kind, by key, and of one key the copy that counts first (M2). Two that agree
