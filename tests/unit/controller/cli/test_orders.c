@@ -160,6 +160,21 @@ static void test_what_is_refused (void **state)
   assert_null (self);
 }
 
+static void test_who_is_silent (void **state)
+{
+  ctl_standing_counts_t counts = {.expected = 4, .active = 3};
+  counts.silent = json_pack ("[{s:s, s:s, s:i, s:i}]", "service", "orders", "host", "box2", "pid", 4188,
+                             "seen_ms", 12345);
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream (&text, &size);
+  ctl_standing_print (out, &counts);
+  fclose (out);
+  assert_string_equal (text, "active in 3 of 4, silent: orders@box2 (last seen 12 s)");
+  free (text);
+  ctl_standing_clear (&counts);
+}
+
 static void test_actions_in_words (void **state)
 {
   char out[40];
@@ -190,6 +205,7 @@ int main (void)
       cmocka_unit_test (test_profile_fills_up),
       cmocka_unit_test (test_the_rest),
       cmocka_unit_test (test_what_is_refused),
+      cmocka_unit_test (test_who_is_silent),
       cmocka_unit_test (test_actions_in_words),
       cmocka_unit_test (test_distance),
   };
