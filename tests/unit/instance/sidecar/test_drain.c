@@ -260,6 +260,7 @@ static void a_full_spool_stops_reading_and_says_so (void **state)
   }
   assert_int_equal (told, dropped);
   assert_int_equal (reports, written);
+  assert_int_equal (car_drain_written (stage->drain), reports + told);
 }
 
 static void a_successor_goes_on (void **state)
