@@ -423,12 +423,12 @@ static void test_copy_that_came_too_late (void **state)
   ctl_journal_t *self = journal_open (1000);
   append (self, 1, 300);
   assert_int_equal (copied (self, &at, numbers, &gaps), 1);
-  for (uint32_t n = 2; n <= 3 * (WEFT_JOURNAL_SEGMENTS_MAX + 2); n++)
+  for (uint32_t n = 2; n <= 3 * (WEFT_JOURNAL_PARTS + 2); n++)
     append (self, n, 300);
   uint32_t count = copied (self, &at, numbers, &gaps);
   assert_int_equal (gaps, 1);
-  assert_int_equal (count, 3 * WEFT_JOURNAL_SEGMENTS_MAX);
-  assert_int_equal (numbers[count - 1], 3 * (WEFT_JOURNAL_SEGMENTS_MAX + 2));
+  assert_int_equal (count, 3 * WEFT_JOURNAL_PARTS);
+  assert_int_equal (numbers[count - 1], 3 * (WEFT_JOURNAL_PARTS + 2));
   ctl_journal_close (&self);
 }
 
