@@ -228,6 +228,11 @@ static void decide (probe_connection_t *self, probe_write_t *write, size_t at)
   uint32_t number = head->heads - 1;
   uint32_t popped = __atomic_load_n (&self->popped, __ATOMIC_ACQUIRE);
   int again = self->pushed != number; // a short write took it back
+  if (__atomic_load_n (&self->last_answer, __ATOMIC_ACQUIRE)) {
+    // Hijacked: both sides speak something else below an answer that has no end.
+    probe_give_up (self, SHM_COUNT_GIVEN_UP_TUNNEL, PROBE_HOLDS (PROBE_OUT));
+    return;
+  }
   if (number - popped >= PROBE_EXCHANGES_MAX) {
     // Full; or popped already: answered before it had been sent.
     if ((int32_t) (number - popped) > 0)

@@ -529,6 +529,22 @@ static void test_tunnels (void **state)
   assert_int_equal (only_report ()->error, WEFT_ERROR_NONE);
 }
 
+/* Docker's attach: a plain answer without an end, then raw bytes both ways. */
+static void test_hijacked (void **state)
+{
+  probe_trace_t trace;
+  fake_connect (FD);
+  app_say (FD, GET);
+  assert_inserted (GET, strlen (HEAD), &trace);
+  fake[FD].sent_size = 0;
+  app_hear (FD, "HTTP/1.1 200 OK\r\nContent-Type: application/vnd.docker.raw-stream\r\n\r\n");
+  app_say (FD, GET);
+  app_hear (FD, "echo");
+  app_say (FD, GET);
+  assert_sent (FD, GET GET, 2 * strlen (GET));
+  assert_int_equal (fake_counter (SHM_COUNT_GIVEN_UP_TUNNEL), 1);
+}
+
 static void test_until_close (void **state)
 {
   say_and_hear (GET);
@@ -667,6 +683,7 @@ int main (void)
       TEST (test_expect_continue),
       TEST (test_chunked),
       TEST (test_tunnels),
+      TEST (test_hijacked),
       TEST (test_until_close),
       TEST (test_broken_answers),
       TEST (test_unasked_answer),
