@@ -285,10 +285,26 @@ static int leave (profile_t *self)
 {
   if (json_array_size (self->joined) == 0)
     return 0;
+  FILE *out = ctl_call_has (self->call, "json") ? stderr : stdout;
   ctl_leave_t left = {0};
-  int rc = ctl_leave (self->client, self->joined, &ctl_window_at_once, &left);
-  if (rc == 0)
-    ctl_leave_print (ctl_call_has (self->call, "json") ? stderr : stdout, &left);
+  json_t *reply = NULL;
+  int rc = ctl_client_ask (
+      self->client, json_pack ("{s:s, s:O, s:b}", "op", "detach", "uuids", self->joined, "when_free", 1),
+      NULL, NULL, &reply);
+  if (rc < 0)
+    return rc;
+  size_t later = json_array_size (json_object_get (reply, "later"));
+  const json_t *now = json_object_get (reply, "uuids");
+  if (later)
+    fprintf (out,
+             "%zu VM%s still under somebody else's instruction, left when that ends; `weft ls` shows it\n",
+             later, later == 1 ? " is" : "s are");
+  // Those that the answer does not name have left before.
+  if (later < json_array_size (self->joined))
+    rc = ctl_leave (self->client, later ? now : self->joined, &ctl_window_at_once, &left);
+  if (rc == 0 && left.asked)
+    ctl_leave_print (out, &left);
+  json_decref (reply);
   return rc == 0 && ctl_leave_verified (&left) ? 0 : WEFT_E_STATE;
 }
 
