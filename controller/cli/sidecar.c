@@ -103,6 +103,7 @@ int ctl_sidecar_lines (const ctl_words_t *words, json_t **ret_lines, int *ret_co
   }
   if (child == 0) {
     dup2 (fds[1], STDOUT_FILENO);
+    signal (SIGHUP, SIG_IGN);
     signal (SIGINT, SIG_IGN); /* a terminal sends it to both; what is half joined is told all the same */
     _exit (ctl_sidecar_exec (words));
   }

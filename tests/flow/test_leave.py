@@ -176,3 +176,20 @@ def test_ctrl_c_at_any_time_leaves(stage, controller, jdk, rng, whom):
         profile.communicate(timeout=25)
         assert memory_path(app.pid) is None, f"still joined after Ctrl-C at {wait} s"
     send(app, NODE)
+
+
+@pytest.mark.parametrize("how", ["nobody reads", "hang up"])
+def test_profile_whose_terminal_is_gone_leaves(stage, jdk, how):
+    jdk(17)
+    app = stage.app("jvm", "orders", jdk=17)
+    with Load(app, NODE, 2):
+        profile = stage.start_weft("profile", str(app.pid), "--for", "2s")
+        assert "joined 1 VM" in profile.stderr.readline()
+        if how == "hang up":
+            profile.send_signal(signal.SIGHUP)
+        else:
+            profile.stdout.close()
+            profile.stderr.close()
+        profile.wait(20)
+        assert_left(app)
+    assert profile.returncode >= 0, "it ended by itself"

@@ -90,6 +90,7 @@ def test_two_profiles_of_one_vm(stage, jdk):
         assert first.returncode == 0 and re.search(r"1 VM is still under", out), out + err
         out, err = second.communicate(timeout=30)
         assert second.returncode == 0, err
+        assert re.search(r"instruction \d+ starts tasks in JvmService, too", err), err
         tasks = [e for e in stage.json("tasks", "--each") if e["kind"] == "task"]
         starts = sorted(e["start_ns"] for e in tasks)
         assert (starts[-1] - starts[0]) / 1e9 > 5, "the second window is as long as it was to be"
