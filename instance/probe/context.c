@@ -316,21 +316,20 @@ int probe_context_current (probe_context_t *ret_context, weft_reason_t *ret_reas
 
 int probe_context_find (const uint8_t task[WEFT_TASK_ID_SIZE], uint64_t request, probe_context_t *ret_context)
 {
+  int count = 0;
   if (request == 0)
     return 0;
-  for (uint32_t i = 0; i < PROBES_MAX; i++) {
+  for (uint32_t i = 0; i < PROBES_MAX && count < 2; i++) {
     uint32_t index = (place (request) + i) & (SUBTASKS_MAX - 1);
     uint32_t word = __atomic_load_n (&table[index].word, __ATOMIC_ACQUIRE);
     if ((word & STATE) != OPEN || load (&table[index].request) != request)
       continue;
     probe_context_t found;
     if (resolve (index | (uint64_t) word << 32, &found) &&
-        memcmp (found.task, task, WEFT_TASK_ID_SIZE) == 0) {
+        memcmp (found.task, task, WEFT_TASK_ID_SIZE) == 0 && ++count == 1)
       *ret_context = found;
-      return 1;
-    }
   }
-  return 0;
+  return count;
 }
 
 void probe_context_use (const probe_slot_t *slot)

@@ -43,7 +43,8 @@ probe_handle_t probe_context_receive (const uint8_t task[WEFT_TASK_ID_SIZE], uin
  * that takes it up, so what the threads' slots say of it is void for its life. */
 void probe_context_queued (probe_handle_t handle);
 /* 1: a subtask that was received under (task, request) is open, on whatever
- * thread: what carries these ids forwards its header. 0: none. */
+ * thread: what carries these ids forwards its header. 2: several are (a retry, a
+ * mirror), and it cannot be said which of them forwards. 0: none. */
 int probe_context_find (const uint8_t task[WEFT_TASK_ID_SIZE], uint64_t request,
                         probe_context_t *ret_context);
 /* Any thread may close; idempotent. */

@@ -204,8 +204,12 @@ static void choose (probe_connection_t *self, probe_write_t *write, probe_exchan
     bare (self, exchange, WEFT_REASON_CONTEXT);
     return;
   }
-  int forwarded = carried && probe_context_find (carried->trace.task, carried->trace.request, &context);
-  int known = forwarded || probe_context_current (&context, &reason);
+  int forwarded = carried ? probe_context_find (carried->trace.task, carried->trace.request, &context) : 0;
+  int known = forwarded == 1 || probe_context_current (&context, &reason);
+  if (forwarded > 1 && known && memcmp (context.task, carried->trace.task, WEFT_TASK_ID_SIZE) != 0) {
+    known = 0;
+    reason = WEFT_REASON_SEVERAL_OPEN;
+  }
   if (known && context.subtask == 0) {
     bare (self, exchange, WEFT_REASON_UNMATCHED);
     return;

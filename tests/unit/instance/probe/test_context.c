@@ -149,6 +149,10 @@ static void test_find (void **state)
   assert_true (context.subtask == 12);
   assert_int_equal (probe_context_find (task, 98, &context), 0);
   assert_int_equal (probe_context_find (task, 0, &context), 0);
+  probe_handle_t again = probe_context_receive (task, 13, 99); // a retry: which of the two forwards?
+  assert_int_equal (probe_context_find (task, 99, &context), 2);
+  probe_context_close (again);
+  assert_int_equal (probe_context_find (task, 99, &context), 1);
   probe_context_close (a);
   assert_int_equal (probe_context_find (task, 99, &context), 0);
   probe_context_close (b);

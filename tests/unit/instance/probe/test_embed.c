@@ -360,6 +360,21 @@ static void test_forwarded_too_late (void **state)
   probe_context_close (handle);
 }
 
+/* The same request captured twice, both still open: which of them forwards is not known. */
+static void test_forwarded_by_one_of_two (void **state)
+{
+  fake_connect (FD);
+  probe_handle_t a = probe_context_receive (theirs, 77, THEIR_REQUEST);
+  probe_handle_t b = probe_context_receive (theirs, 78, THEIR_REQUEST);
+  app_say (FD, "GET / HTTP/1.1\r\ntraceparent: " TP "\r\n\r\n");
+  app_hear (FD, OK);
+  assert_true (only_report ()->request != THEIR_REQUEST && only_report ()->subtask == 0);
+  assert_true (only_report ()->flags & WEFT_REPORT_ORPHAN);
+  assert_memory_equal (only_report ()->task, theirs, 16);
+  probe_context_close (a);
+  probe_context_close (b);
+}
+
 /* ---- limits -------------------------------------------------------------- */
 static void test_head_limits (void **state)
 {
@@ -675,6 +690,7 @@ int main (void)
       TEST (test_private_carrier),
       TEST (test_forwarded),
       TEST (test_forwarded_too_late),
+      TEST (test_forwarded_by_one_of_two),
       TEST (test_head_limits),
       TEST (test_addresses),
       TEST (test_answered_inside_the_call),
