@@ -21,8 +21,8 @@ typedef struct {
   uint32_t doubt;
   uint64_t task[2];
   uint64_t subtask, request;
-  probe_handle_t previous; /* open on the same logical thread when this one came */
-} entry_t;
+  probe_handle_t previous;                /* open on the same logical thread when this one came */
+} __attribute__ ((aligned (64))) entry_t; /* one cache line */
 
 typedef struct {
   probe_handle_t open[THREAD_MAX];
