@@ -280,22 +280,51 @@ static int wants_detach (const json_t *request, const ctl_instance_t *instance)
   return 0;
 }
 
+static int is_free (const ctl_house_t *house, const ctl_instance_t *instance)
+{
+  uint32_t count = 0;
+  const weft_instruction_t *live = ctl_instructions_live (house->instructions, &count);
+  for (uint32_t n = 0; n < count; n++)
+    if (ctl_instruction_selects (&live[n], instance))
+      return 0;
+  return 1;
+}
+
+static void send_leave (ctl_house_t *house, const ctl_instance_t *instance)
+{
+  weft_bus_message_t leave = {.kind = WEFT_BUS_LEAVE};
+  char topic[WEFT_TOPIC_MAX];
+  weft_topic_instance (topic, instance->uuid);
+  if (house->broadcast)
+    ctl_broadcast_send (house->broadcast, topic, &leave);
+}
+
 static int answer_detach (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
 {
-  json_t *list = json_array ();
+  json_t *list = json_array (), *later = json_array ();
+  int when_free = json_is_true (json_object_get (request, "when_free"));
   for (uint32_t n = 0; n < ctl_instances_count (house->instances); n++) {
-    const ctl_instance_t *instance = ctl_instances_at (house->instances, n);
+    ctl_instance_t *instance = ctl_instances_at (house->instances, n);
     if (instance->presence == CTL_INSTANCE_LEFT || !wants_detach (request, instance))
       continue;
-    weft_bus_message_t leave = {.kind = WEFT_BUS_LEAVE};
-    char topic[WEFT_TOPIC_MAX], uuid[37];
-    weft_topic_instance (topic, instance->uuid);
+    char uuid[37];
     weft_uuid_put (uuid, instance->uuid);
-    if (house->broadcast)
-      ctl_broadcast_send (house->broadcast, topic, &leave);
-    json_array_append_new (list, json_string (uuid));
+    instance->leaves = when_free && !is_free (house, instance);
+    if (!instance->leaves)
+      send_leave (house, instance);
+    json_array_append_new (instance->leaves ? later : list, json_string (uuid));
   }
+  json_object_set_new (reply->body, "later", later);
   return json_object_set_new (reply->body, "uuids", list) < 0 ? WEFT_E_NOMEM : 0;
+}
+
+void ctl_requests_let_go (ctl_house_t *house)
+{
+  for (uint32_t n = 0; n < ctl_instances_count (house->instances); n++) {
+    const ctl_instance_t *instance = ctl_instances_at (house->instances, n);
+    if (instance->leaves && instance->presence != CTL_INSTANCE_LEFT && is_free (house, instance))
+      send_leave (house, instance);
+  }
 }
 
 /* ---- the controller itself ---------------------------------------------- */

@@ -11,7 +11,8 @@
  *   instructions                           -> instructions[]
  *   instruction number                     -> live, expected, active, silent[]
  *   stop        number                     -> epoch
- *   detach      uuids[] pids[] all         -> uuids[]
+ *   detach      uuids[] pids[] all when_free -> uuids[] later[]: those that leave once no
+ *               instruction is meant for them any more
  *   waiting     number                     -> waiting
  *   tasks       instructions[] from_ns to_ns         -> analysis
  *   each        instructions[] from_ns to_ns name limit -> count, more, frames
@@ -64,6 +65,8 @@ typedef struct {
 /* Answers whatever text there is; the body is set unless memory is short (WEFT_E_NOMEM). */
 int ctl_requests_answer (ctl_house_t *house, const char *text, size_t size, ctl_reply_t *reply);
 void ctl_reply_clear (ctl_reply_t *reply);
+/* Tells those to leave that were to do so as soon as they are free; again until they have. */
+void ctl_requests_let_go (ctl_house_t *house);
 
 /* ---- for the rooms that answer a part (lookups.h) ----------------------- */
 /* {"ok": false, …} in place of what the body was. Returns the status. */

@@ -270,6 +270,7 @@ static void tick (service_t *self, uint64_t now_ns)
     ctl_broadcast_state (self->house.broadcast, WEFT_TOPIC_ALL, self->house.instructions);
   if (now_ns >= self->heartbeat_ns) {
     heartbeat (self);
+    ctl_requests_let_go (&self->house);
     self->heartbeat_ns = now_ns + WEFT_HEARTBEAT_MS * WEFT_NS_PER_MS;
     if (watch_presence (self, now_ns) > 0)
       self->used_ns = now_ns;

@@ -30,6 +30,7 @@ typedef struct {
   uint8_t replayed;    /* out of a recording: LEFT from the beginning */
   uint64_t epoch;      /* last one acknowledged */
   uint32_t active;     /* WEFT_ACTION_* last acknowledged */
+  uint32_t leaves;     /* 1: told to leave once no instruction is meant for it */
   uint64_t seen_ns;    /* CLOCK_MONOTONIC of the last message */
   uint64_t last_batch; /* number, within `start` */
   uint64_t reports;
