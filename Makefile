@@ -36,10 +36,12 @@ SAN_CFLAGS := -fsanitize=$(SAN) -fno-sanitize-recover=all
 # Inside a foreign VM only a trapping UBSan is possible: the probe links libc alone.
 PROBE_SAN := $(if $(findstring undefined,$(SAN)),-fsanitize=undefined -fsanitize-undefined-trap-on-error)
 else
-B := build
+B := build$(if $(FAULTS),/faults)
 SAN_CFLAGS :=
 PROBE_SAN :=
 endif
+# FAULTS=1: the points of common/fault.h are in; for the fault tests only.
+BASE_CFLAGS += $(if $(FAULTS),-DWEFT_FAULTS)
 
 COMMON_SRC := $(wildcard common/*.c)
 CTL_SRC := $(filter-out controller/main.c,$(wildcard controller/*.c controller/*/*.c))
@@ -90,7 +92,16 @@ $(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(call pobj,$(PROBE_SRC)) $(call ob
 	@mkdir -p $(@D)
 	$(CC) $(SAN_CFLAGS) $(OPT) -o $@ $^ $(PKG_LIBS) -lm -lpthread $(LDFLAGS)
 
+# What the fault tests start: a writer of events on the shipped objects, and a clock that can be shifted.
+$(B)/tests/fault/event_writer: $(B)/obj/tests/fault/event_writer.o $(call pobj,instance/shm/writer.c common/ids.c)
+	@mkdir -p $(@D)
+	$(CC) $(OPT) $(PROBE_SAN) -o $@ $^ -lpthread $(LDFLAGS)
+$(B)/tests/fault/libclock_shift.so: tests/fault/clock_shift.c
+	@mkdir -p $(@D)
+	$(CC) $(BASE_CFLAGS) -fPIC -shared -o $@ $< -ldl
+
 tests: $(TESTS)
+fault-tools: all $(B)/tests/fault/event_writer $(B)/tests/fault/libclock_shift.so
 check: all tests
 	scripts/check --no-install
 bench: all $(BENCHES)
@@ -111,6 +122,6 @@ clean:
 	rm -rf build
 
 -include $(shell find $(B)/obj $(B)/probe-obj -name '*.d' 2>/dev/null)
-.PHONY: all tests check bench man install clean
+.PHONY: all tests fault-tools check bench man install clean
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -6,6 +6,7 @@
 
 #include "../../common/batch.h"
 #include "../../common/clocks.h"
+#include "../../common/fault.h"
 #include "../../common/status.h"
 #include "../../common/wire.h"
 #include "names.h"
@@ -140,6 +141,7 @@ static int close_batch (car_drain_t *self)
     return result;
   }
   shm_spool_seal (self->reader, self->slot, self->head.number, size);
+  WEFT_FAULT_POINT ("batch-seal");
   self->number = self->head.number;
   self->covered_ns = self->head.to_ns;
   memcpy (self->told, status.lost, sizeof self->told);
@@ -207,6 +209,7 @@ int car_drain_collect (car_drain_t *self, pid_t pid)
       more = shm_reader_next (self->reader, &report);
       if (more != 1)
         break;
+      WEFT_FAULT_POINT ("ring-read");
       any = 1;
       if (add_report (self, &report, &batches) < 0) {
         self->spool_full = 1;
@@ -243,6 +246,7 @@ int car_drain_push (car_drain_t *self, car_push_t push, void *to, uint64_t mono_
     int status = push (to, batch, size);
     if (status < 0)
       return WEFT_E_BUSY;
+    WEFT_FAULT_POINT ("push");
     self->pushed = number;
     if (self->waiting_since_ns == 0)
       self->waiting_since_ns = mono_ns;
