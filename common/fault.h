@@ -5,7 +5,7 @@
  * WEFT_FAULT="<point>:<n>" in the environment of a `make FAULTS=1` build: the
  * n-th passage of that point raises SIGKILL, as a crash there would. Points:
  *
- *   sidecar     ring-read        a record is out of its ring, in no batch yet
+ *   sidecar     ring-read        a record is read, in no sealed batch yet
  *               batch-seal       a batch is sealed, what it told is not noted yet
  *               push             a batch is on the socket
  *   controller  journal-append   a frame is about to be written

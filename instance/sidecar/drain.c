@@ -140,8 +140,7 @@ static int close_batch (car_drain_t *self)
     self->own[WEFT_LOSS_UNDECODABLE] += self->head.reports;
     return result;
   }
-  shm_spool_seal (self->reader, self->slot, self->head.number, size);
-  WEFT_FAULT_POINT ("batch-seal");
+  shm_spool_seal (self->reader, self->slot, self->head.number, size, status.lost); /* D6 */
   self->number = self->head.number;
   self->covered_ns = self->head.to_ns;
   memcpy (self->told, status.lost, sizeof self->told);
@@ -149,9 +148,6 @@ static int close_batch (car_drain_t *self)
   self->corrupt_told = shm_reader_corrupt (self->reader);
   self->broken_told = shm_reader_broken (self->reader);
   self->spool_full = 0;
-  shm_control_t *control = shm_control (shm_reader_base (self->reader));
-  memcpy (control->lost_reported, self->told, sizeof self->told);
-  __atomic_store_n (&control->batch_last, self->number, __ATOMIC_RELEASE);
   return 0;
 }
 
@@ -172,23 +168,20 @@ static uint64_t fullest_ring (car_drain_t *self)
   return most;
 }
 
-/* One report into the open batch, or into the next one. WEFT_E_FULL: it is lost. */
-static int add_report (car_drain_t *self, weft_report_t *report, unsigned *batches)
+/* One report into the open batch. One that does not fit any more closes it, and
+ * comes again for the next: until a batch holds it, it is in its ring (D6). */
+static void add_report (car_drain_t *self, weft_report_t *report, unsigned *batches)
 {
   size_t size;
   report->name = car_names_template (self->names, report->name, report->name_size, &size);
   report->name_size = (uint16_t) size;
   int status = weft_batch_writer_add (self->writer, report);
-  if (status == WEFT_E_FULL) {
+  if (status == WEFT_E_FULL && weft_batch_writer_count (self->writer) > 0) {
+    shm_reader_unread (self->reader);
     close_batch (self);
     ++*batches;
-    status = open_batch (self);
-    if (status == 0)
-      status = weft_batch_writer_add (self->writer, report);
-  }
-  if (status < 0)
-    self->own[status == WEFT_E_FULL ? WEFT_LOSS_SPOOL_FULL : WEFT_LOSS_UNDECODABLE]++;
-  return status == WEFT_E_FULL ? status : 0;
+  } else if (status < 0)
+    self->own[WEFT_LOSS_UNDECODABLE]++;
 }
 
 int car_drain_collect (car_drain_t *self, pid_t pid)
@@ -211,10 +204,7 @@ int car_drain_collect (car_drain_t *self, pid_t pid)
         break;
       WEFT_FAULT_POINT ("ring-read");
       any = 1;
-      if (add_report (self, &report, &batches) < 0) {
-        self->spool_full = 1;
-        return CAR_DRAIN_INTERVAL_MS;
-      }
+      add_report (self, &report, &batches);
     }
   /* An open batch without reports stays open: its slot is this one's anyway. */
   int lost = gather_losses (self, losses, &status);
