@@ -106,6 +106,9 @@ check: all tests
 	scripts/check --no-install
 bench: all $(BENCHES)
 	scripts/bench $(B)
+stress:
+	$(MAKE) FAULTS=1 fault-tools
+	scripts/stress
 man: $(B)/weft
 	mkdir -p $(B)/man && $(B)/weft --man > $(B)/man/weft.1
 
@@ -122,6 +125,6 @@ clean:
 	rm -rf build
 
 -include $(shell find $(B)/obj $(B)/probe-obj -name '*.d' 2>/dev/null)
-.PHONY: all tests fault-tools check bench man install clean
+.PHONY: all tests fault-tools check bench stress man install clean
 .SECONDARY:
 .DELETE_ON_ERROR:

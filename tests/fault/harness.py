@@ -134,6 +134,7 @@ class Harness:
         self.began, self.per_ms = time.monotonic(), per_ms
         self.vms, self.dead_together, self.highest_fds, self.controller = [], set(), {}, None
         self.made = self.instructed = 0
+        self.kept, self.read = {}, {}
         self.place = stage.directory / "kept"
         self.place.mkdir(mode=0o700)
         self.mounted = os.geteuid() == 0 and subprocess.run(
@@ -162,7 +163,17 @@ class Harness:
 
     # ---- what runs ---------------------------------------------------------
 
+    def collect(self):
+        """What the journal held before the next controller tidies it: old segments may go, once
+        what is in them is in the store."""
+        for path in sorted((self.place / "journal").glob("*.weftj")):
+            size = path.stat().st_size
+            if self.read.get(path.name) != size:
+                self.read[path.name] = size
+                journal.add_batches(path, self.kept)
+
     def start_controller(self, fault=None):
+        self.collect()
         env = self.stage.env(**({"WEFT_FAULT": fault} if fault else {}))
         with open(self.stage.directory / "controller.out", "ab") as out:
             self.controller = self.stage.start(
@@ -262,7 +273,8 @@ class Harness:
     def audit(self):
         """Findings, a line each; also what the figures were."""
         late = self.quiet()
-        kept = journal.batches(self.place / "journal")
+        self.collect()
+        kept = self.kept
         findings, seen, stored = late + self.watch.faults, {}, {}
         for batch in kept.values():
             for task in batch.tasks:

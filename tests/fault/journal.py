@@ -35,15 +35,12 @@ def records(path):
         at += 16 + (size + 7) // 8 * 8
 
 
-def batches(directory):
-    """The distinct batches, first of each name: what a controller keeps."""
-    found = {}
-    for path in sorted(pathlib.Path(directory).glob("*.weftj")):
-        for frame in records(path):
-            if frame[0] == 0x9D and frame[3] == BATCH:
-                batch = Batch(frame)
-                found.setdefault(batch.key, batch)
-    return found
+def add_batches(path, found):
+    """The distinct batches of one segment, first of each name: what a controller keeps."""
+    for frame in records(path):
+        if frame[0] == 0x9D and frame[3] == BATCH:
+            batch = Batch(frame)
+            found.setdefault(batch.key, batch)
 
 
 def size(directory):
