@@ -92,6 +92,18 @@ $(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(call pobj,$(PROBE_SRC)) $(call ob
 	@mkdir -p $(@D)
 	$(CC) $(SAN_CFLAGS) $(OPT) -o $@ $^ $(PKG_LIBS) -lm -lpthread $(LDFLAGS)
 
+# Fuzz targets: libFuzzer's main where FUZZ is set (make fuzz), else one that replays files.
+FUZZ_SECONDS ?= 60
+FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
+FUZZERS := $(patsubst %.c,$(B)/%,$(FUZZ_SRC))
+$(B)/tests/fuzz/%: $(B)/obj/tests/fuzz/%.o $(if $(FUZZ),,$(B)/obj/tests/fuzz/replay.o) $(B)/libweft_all.a
+	@mkdir -p $(@D)
+	$(CC) $(SAN_CFLAGS) $(if $(FUZZ),-fsanitize=fuzzer) $(OPT) -o $@ $(filter %.o,$^) $(B)/libweft_all.a $(PKG_LIBS) -lm -lpthread $(LDFLAGS)
+fuzzers: $(FUZZERS)
+fuzz:
+	$(MAKE) FUZZ=1 CC=clang SAN=fuzzer-no-link,address,undefined B=build/fuzz fuzzers
+	scripts/fuzz build/fuzz $(FUZZ_SECONDS)
+
 # What the fault tests start: a writer of events on the shipped objects, and a clock that can be shifted.
 $(B)/tests/fault/event_writer: $(B)/obj/tests/fault/event_writer.o $(call pobj,instance/shm/writer.c common/ids.c)
 	@mkdir -p $(@D)
@@ -100,7 +112,7 @@ $(B)/tests/fault/libclock_shift.so: tests/fault/clock_shift.c
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) -fPIC -shared -o $@ $< -ldl
 
-tests: $(TESTS)
+tests: $(TESTS) $(FUZZERS)
 fault-tools: all $(B)/tests/fault/event_writer $(B)/tests/fault/libclock_shift.so
 check: all tests
 	scripts/check --no-install
@@ -125,6 +137,6 @@ clean:
 	rm -rf build
 
 -include $(shell find $(B)/obj $(B)/probe-obj -name '*.d' 2>/dev/null)
-.PHONY: all tests fault-tools check bench stress man install clean
+.PHONY: all tests fault-tools check bench stress fuzz fuzzers man install clean
 .SECONDARY:
 .DELETE_ON_ERROR:

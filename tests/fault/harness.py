@@ -29,6 +29,7 @@ RSS_MAX = {"controller": 512 << 20, "sidecar": 96 << 20}
 FDS_SLACK = 24
 JOURNAL_MAX = 5 * (64 << 20)
 TMPFS_SIZE = "384m"
+VM_SECONDS = 15
 
 
 class Stage(processes.Stage):
@@ -185,13 +186,14 @@ class Harness:
         return self.stage.weft(*words, "--controller", self.listen, check=False, timeout=15)
 
     def add_vm(self):
-        for attempt in range(5):  # `weft run` gives up on a controller that is busy for 300 ms
+        end, vm = time.monotonic() + VM_SECONDS, None
+        while not vm:  # `weft run` gives up on a controller that is busy for 300 ms
             self.made += 1
             try:
                 vm = Vm(self.stage, self.made)
-                break
-            except Failed:
-                if attempt == 4:
+            except Failed as failure:
+                self.say("  " + str(failure))
+                if time.monotonic() > end:
                     raise
                 time.sleep(0.3)
         vm.rate(self.per_ms)
