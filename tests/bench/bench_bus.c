@@ -150,7 +150,7 @@ static void send_reports (int kept)
 static double take_reports (int kept)
 {
   char why[256] = "";
-  ctl_broadcast_t *broadcast;
+  ctl_broadcast_t *broadcast = NULL;
   ctl_journal_t *journal = NULL;
   ctl_instances_t *instances = ctl_instances_new ();
   ctl_correlate_t *correlate = ctl_correlate_new (instances, 0);
@@ -376,7 +376,7 @@ static void bench_broadcast (void)
   static weft_instruction_t two[2] = {{.number = 1, .actions = 7, .selector_count = 2, .lease_ms = 5000},
                                       {.number = 2, .actions = 7, .selector_count = 1, .lease_ms = 5000}};
   char why[256] = "", endpoint[WEFT_ENDPOINT_MAX];
-  ctl_broadcast_t *broadcast;
+  ctl_broadcast_t *broadcast = NULL;
   double each[2][MESSAGES / 2], all[MESSAGES];
   for (unsigned n = 0; n < 2; n++) {
     snprintf (two[n].selectors[0], WEFT_SELECTOR_MAX, "service=orders-of-a-long-name,vm=jvm,host=%060u", n);

@@ -142,16 +142,21 @@ class Harness:
             ["mount", "-t", "tmpfs", "-o", "mode=0700,size=" + TMPFS_SIZE, "weft-fault", self.place],
             check=False, stderr=subprocess.DEVNULL).returncode == 0
         self.watch = Watch(self.vms)
-        self.start_controller()
-        self.await_controller()
-        for _ in range(vms):
-            self.add_vm()
-        self.recover()
+        try:
+            self.start_controller()
+            self.await_controller()
+            for _ in range(vms):
+                self.add_vm()
+            self.recover()
+        except BaseException:
+            self.close()
+            raise
         self.watch.start()
 
     def close(self):
         self.watch.ending.set()
-        self.watch.join() if self.watch.is_alive() else None
+        if self.watch.is_alive():
+            self.watch.join()
         self.stage.keep = True  # the mount goes first
         self.stage.close()
         if self.mounted:

@@ -54,7 +54,6 @@ def test_connections_that_say_nothing_or_nonsense(field, rng):
     wanted = min(CONNECTIONS + 200, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
     held = []
-    resource.prlimit(field.controller.pid, resource.RLIMIT_NOFILE, (1024, hard))  # the usual one
     try:
         for n in range(wanted - 200):
             stranger = socket.socket()
