@@ -5,6 +5,7 @@
 #include <string.h>
 #include <zmq.h>
 
+#include "../../common/fault.h"
 #include "../../common/status.h"
 #include "sequence.h"
 
@@ -154,6 +155,7 @@ static int enter_batch (ctl_intake_t *self, const weft_batch_head_t *head, const
     return rc;
   uint32_t reports = 0;
   count (self, ctl_correlate_batch (self->links.correlate, frame, size, &reports));
+  WEFT_FAULT_POINT ("correlate");
   note_batch (self, instance, head, reports);
   self->stats.batches++;
   self->stats.reports += reports;
@@ -184,6 +186,7 @@ static int take_batch (ctl_intake_t *self, const void *frame, size_t size)
   if (rc == 0) {
     ctl_sequence_take (entry, head->number);
     answer_batch (self, entry);
+    WEFT_FAULT_POINT ("ack");
   }
   return rc;
 }
