@@ -36,10 +36,12 @@ SAN_CFLAGS := -fsanitize=$(SAN) -fno-sanitize-recover=all
 # Inside a foreign VM only a trapping UBSan is possible: the probe links libc alone.
 PROBE_SAN := $(if $(findstring undefined,$(SAN)),-fsanitize=undefined -fsanitize-undefined-trap-on-error)
 else
-B := build
+B := build$(if $(FAULTS),/faults)
 SAN_CFLAGS :=
 PROBE_SAN :=
 endif
+# FAULTS=1: the points of common/fault.h are in; for the fault tests only.
+BASE_CFLAGS += $(if $(FAULTS),-DWEFT_FAULTS)
 
 COMMON_SRC := $(wildcard common/*.c)
 CTL_SRC := $(filter-out controller/main.c,$(wildcard controller/*.c controller/*/*.c))
@@ -90,11 +92,35 @@ $(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(call pobj,$(PROBE_SRC)) $(call ob
 	@mkdir -p $(@D)
 	$(CC) $(SAN_CFLAGS) $(OPT) -o $@ $^ $(PKG_LIBS) -lm -lpthread $(LDFLAGS)
 
-tests: $(TESTS)
+# Fuzz targets: libFuzzer's main where FUZZ is set (make fuzz), else one that replays files.
+FUZZ_SECONDS ?= 60
+FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
+FUZZERS := $(patsubst %.c,$(B)/%,$(FUZZ_SRC))
+$(B)/tests/fuzz/%: $(B)/obj/tests/fuzz/%.o $(if $(FUZZ),,$(B)/obj/tests/fuzz/replay.o) $(B)/libweft_all.a
+	@mkdir -p $(@D)
+	$(CC) $(SAN_CFLAGS) $(if $(FUZZ),-fsanitize=fuzzer) $(OPT) -o $@ $(filter %.o,$^) $(B)/libweft_all.a $(PKG_LIBS) -lm -lpthread $(LDFLAGS)
+fuzzers: $(FUZZERS)
+fuzz:
+	$(MAKE) FUZZ=1 CC=clang SAN=fuzzer-no-link,address,undefined B=build/fuzz fuzzers
+	scripts/fuzz build/fuzz $(FUZZ_SECONDS)
+
+# What the fault tests start: a writer of events on the shipped objects, and a clock that can be shifted.
+$(B)/tests/fault/event_writer: $(B)/obj/tests/fault/event_writer.o $(call pobj,instance/shm/writer.c common/ids.c)
+	@mkdir -p $(@D)
+	$(CC) $(OPT) $(PROBE_SAN) -o $@ $^ -lpthread $(LDFLAGS)
+$(B)/tests/fault/libclock_shift.so: tests/fault/clock_shift.c
+	@mkdir -p $(@D)
+	$(CC) $(BASE_CFLAGS) -fPIC -shared -o $@ $< -ldl
+
+tests: $(TESTS) $(FUZZERS)
+fault-tools: all $(B)/tests/fault/event_writer $(B)/tests/fault/libclock_shift.so
 check: all tests
 	scripts/check --no-install
 bench: all $(BENCHES)
 	scripts/bench $(B)
+stress:
+	$(MAKE) FAULTS=1 fault-tools
+	scripts/stress
 man: $(B)/weft
 	mkdir -p $(B)/man && $(B)/weft --man > $(B)/man/weft.1
 
@@ -111,6 +137,6 @@ clean:
 	rm -rf build
 
 -include $(shell find $(B)/obj $(B)/probe-obj -name '*.d' 2>/dev/null)
-.PHONY: all tests check bench man install clean
+.PHONY: all tests fault-tools check bench stress fuzz fuzzers man install clean
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main: picks the verb. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -43,5 +44,12 @@ int main (int argc, char **argv)
     ctl_usage_verb (stdout, verb);
   if (rc)
     return rc == 1 ? CTL_EXIT_OK : CTL_EXIT_USAGE;
-  return verb->run (&call);
+  rc = verb->run (&call);
+  errno = 0;
+  if ((fflush (stdout) == EOF || ferror (stdout)) && rc == CTL_EXIT_OK) {
+    weft_log_error ("what was to be printed is not all out: %s; give another place for it",
+                    errno ? strerror (errno) : "a write failed");
+    rc = CTL_EXIT_FAILED;
+  }
+  return rc;
 }

@@ -76,16 +76,64 @@ int ctl_leave_claim (ctl_client_t *client, const json_t *uuids, const json_t *jo
   return rc;
 }
 
-int ctl_leave_release (ctl_client_t *client, uint32_t claim, const volatile int *stop, ctl_leave_t *ret_leave)
+static int is_in (const json_t *list, const char *text)
 {
-  json_t *reply = NULL;
-  int rc = ctl_client_ask (client, json_pack ("{s:s, s:I}", "op", "release", "claim", (json_int_t) claim),
-                           NULL, NULL, &reply);
-  const json_t *uuids = json_object_get (reply, "uuids");
-  uint32_t kept = (uint32_t) json_array_size (json_object_get (reply, "kept"));
-  if (rc == 0 && json_array_size (uuids))
-    rc = ctl_leave (client, uuids, stop, ret_leave);
-  ret_leave->kept = kept;
+  for (size_t n = 0; text && n < json_array_size (list); n++)
+    if (strcmp (json_string_value (json_array_get (list, n)), text) == 0)
+      return 1;
+  return 0;
+}
+
+/* What is in `from` and in neither of the others goes into `to`. */
+static void add_rest (json_t *to, const json_t *from, const json_t *but)
+{
+  for (size_t n = 0; n < json_array_size (from); n++) {
+    json_t *one = json_array_get (from, n);
+    const char *text = json_string_value (one);
+    if (text && !is_in (to, text) && !is_in (but, text))
+      json_array_append (to, one);
+  }
+}
+
+/* Those of `joined` that the claim's end has not decided about. An instance that the controller has not heard
+ * of yet is not in its answer, and leaves. */
+static int let_go (ctl_client_t *client, const json_t *joined, json_t *leaving, json_t *kept)
+{
+  json_t *rest = json_array (), *reply = NULL;
+  int rc = 0;
+  for (size_t n = 0; n < json_array_size (joined); n++) {
+    json_t *one = json_array_get (joined, n);
+    if (!is_in (leaving, json_string_value (one)) && !is_in (kept, json_string_value (one)))
+      json_array_append (rest, one);
+  }
+  if (json_array_size (rest))
+    rc = ctl_client_ask (client, json_pack ("{s:s, s:O, s:b}", "op", "detach", "uuids", rest, "when_free", 1),
+                         NULL, NULL, &reply);
+  if (rc == 0) {
+    add_rest (kept, json_object_get (reply, "later"), leaving);
+    add_rest (leaving, rest, kept);
+  }
+  json_decref (reply);
+  json_decref (rest);
+  return rc;
+}
+
+int ctl_leave_release (ctl_client_t *client, uint32_t claim, const json_t *joined, const volatile int *stop,
+                       ctl_leave_t *ret_leave)
+{
+  json_t *reply = NULL, *leaving = json_array (), *kept = json_array ();
+  /* A claim that has ended by itself, or went down with its controller, is no reason to stay. */
+  if (claim && ctl_client_try (client, json_pack ("{s:s, s:I}", "op", "release", "claim", (json_int_t) claim),
+                               WEFT_REPLY_MS, &reply) == 0) {
+    add_rest (leaving, json_object_get (reply, "uuids"), NULL);
+    add_rest (kept, json_object_get (reply, "kept"), NULL);
+  }
+  int rc = let_go (client, joined, leaving, kept);
+  if (rc == 0 && json_array_size (leaving))
+    rc = ctl_leave (client, leaving, stop, ret_leave);
+  ret_leave->kept = (uint32_t) json_array_size (kept);
+  json_decref (leaving);
+  json_decref (kept);
   json_decref (reply);
   return rc;
 }
@@ -99,8 +147,9 @@ int ctl_leave_verified (const ctl_leave_t *leave)
 void ctl_leave_print (FILE *out, const ctl_leave_t *leave)
 {
   if (leave->kept)
-    fprintf (out, "stayed in %u VM%s that somebody else still follows\n", leave->kept,
-             leave->kept == 1 ? "" : "s");
+    fprintf (out,
+             "stayed in %u VM%s that somebody else still follows, left when that ends; `weft ls` shows it\n",
+             leave->kept, leave->kept == 1 ? "" : "s");
   if (leave->kept && !leave->asked)
     return;
   fprintf (out, "left %u VM%s", leave->left, leave->left == 1 ? "" : "s");

@@ -22,8 +22,9 @@ int ctl_leave (ctl_client_t *client, const json_t *uuids, const volatile int *st
  * WEFT_E_BUSY: one is leaving, join it again. */
 int ctl_leave_claim (ctl_client_t *client, const json_t *uuids, const json_t *joined, uint64_t for_ms,
                      uint32_t *ret_claim);
-/* The claim ends; waits for those that leave with it, as ctl_leave. */
-int ctl_leave_release (ctl_client_t *client, uint32_t claim, const volatile int *stop,
+/* The claim (0: there is none) ends; waits for those that leave with it, as ctl_leave. Those in `joined` that
+ * it did not hold, or not any more, go as soon as nobody needs them, too. */
+int ctl_leave_release (ctl_client_t *client, uint32_t claim, const json_t *joined, const volatile int *stop,
                        ctl_leave_t *ret_leave);
 /* 1: all left, every slot as before, no thread. */
 int ctl_leave_verified (const ctl_leave_t *leave);

@@ -285,6 +285,57 @@ static void say_started (const profile_t *self, const ctl_standing_counts_t *cou
   fprintf (stderr, ", for %.3g s\n", (double) self->for_ms / 1000);
 }
 
+static int has_number (const json_t *list, json_int_t number)
+{
+  for (size_t n = 0; n < json_array_size (list); n++)
+    if (json_integer_value (json_array_get (list, n)) == number)
+      return 1;
+  return 0;
+}
+
+/* A VM of ours that works under instruction `number`, too. NULL: none. */
+static const char *also_under (const ctl_window_t *window, json_int_t number)
+{
+  const ctl_window_phase_t *ours = &window->phase[CTL_PHASE_CAPTURE];
+  for (size_t n = 0; n < json_array_size (window->before.list); n++) {
+    const json_t *one = json_array_get (window->before.list, n);
+    const json_t *numbers = json_object_get (one, "instructions");
+    for (uint32_t i = 0; i < ours->sent && has_number (numbers, number); i++)
+      if (has_number (numbers, ours->number[i]))
+        return window->before.instances[n].service;
+  }
+  return NULL;
+}
+
+/* A request belongs to the first instruction that may start a task with it. What that one starts counts
+ * here, too, unless ours would have drawn or counted: of that nobody knows. */
+static void say_others (const profile_t *self, const ctl_window_t *window)
+{
+  const ctl_orders_t *ours = &window->phase[CTL_PHASE_ROOT].orders;
+  int draws = 0;
+  for (uint32_t n = 0; n < ours->count; n++)
+    draws |= ours->order[n].sample_num != ours->order[n].sample_den || ours->order[n].max_roots;
+  if (!draws)
+    return;
+  json_t *reply = NULL;
+  if (ctl_client_ask (self->client, json_pack ("{s:s}", "op", "instructions"), NULL, NULL, &reply) < 0)
+    return;
+  const json_t *list = json_object_get (reply, "instructions");
+  for (size_t n = 0; n < json_array_size (list); n++) {
+    const json_t *one = json_array_get (list, n), *actions = json_object_get (one, "actions");
+    json_int_t number = json_integer_value (json_object_get (one, "number"));
+    int roots = 0;
+    for (size_t i = 0; i < json_array_size (actions); i++)
+      roots |= strcmp (json_string_value (json_array_get (actions, i)), "root") == 0;
+    const char *service = roots ? also_under (window, number) : NULL;
+    if (service)
+      weft_log_error ("instruction %lld starts tasks in %s, too, and comes first: what it takes is not in "
+                      "this report; `weft stop %lld` ends it",
+                      (long long) number, service, (long long) number);
+  }
+  json_decref (reply);
+}
+
 static int run_window (profile_t *self, const ctl_orders_t *orders)
 {
   ctl_standing_counts_t counts = {0};
@@ -304,6 +355,7 @@ static int run_window (profile_t *self, const ctl_orders_t *orders)
   }
   if (rc == 0) {
     say_started (self, &counts);
+    say_others (self, &window);
     ctl_window_wait (&window);
   }
   int closed = ctl_window_close (&window);
@@ -318,12 +370,10 @@ static int run_window (profile_t *self, const ctl_orders_t *orders)
 
 static int leave (profile_t *self)
 {
+  if (!self->claim && json_array_size (self->joined) == 0)
+    return 0;
   ctl_leave_t left = {0};
-  int rc = 0;
-  if (self->claim)
-    rc = ctl_leave_release (self->client, self->claim, &ctl_window_at_once, &left);
-  else if (json_array_size (self->joined)) /* joined, and then nothing came of it */
-    rc = ctl_leave (self->client, self->joined, &ctl_window_at_once, &left);
+  int rc = ctl_leave_release (self->client, self->claim, self->joined, &ctl_window_at_once, &left);
   if (rc == 0 && (left.asked || left.kept))
     ctl_leave_print (ctl_call_has (self->call, "json") ? stderr : stdout, &left);
   return rc == 0 && ctl_leave_verified (&left) ? 0 : WEFT_E_STATE;

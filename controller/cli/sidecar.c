@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +69,14 @@ static json_t *read_lines (int fd)
   FILE *in = fdopen (fd, "r");
   char *line = NULL;
   size_t room = 0;
-  while (in && getline (&line, &room, in) > 0) {
+  while (in) {
+    errno = 0;
+    if (getline (&line, &room, in) <= 0) {
+      if (errno != EINTR)
+        break;
+      clearerr (in); /* Ctrl-C: what is being joined must still be known, or nobody leaves it */
+      continue;
+    }
     json_t *one = json_loads (line, 0, NULL);
     if (one)
       json_array_append_new (lines, one);
@@ -95,6 +103,8 @@ int ctl_sidecar_lines (const ctl_words_t *words, json_t **ret_lines, int *ret_co
   }
   if (child == 0) {
     dup2 (fds[1], STDOUT_FILENO);
+    signal (SIGHUP, SIG_IGN);
+    signal (SIGINT, SIG_IGN); /* a terminal sends it to both; what is half joined is told all the same */
     _exit (ctl_sidecar_exec (words));
   }
   close (fds[1]);

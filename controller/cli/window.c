@@ -28,8 +28,12 @@ static void on_signal (int number)
 void ctl_window_signals (void)
 {
   struct sigaction action = {.sa_handler = on_signal};
+  struct sigaction hangup;
   sigaction (SIGINT, &action, NULL);
   sigaction (SIGTERM, &action, NULL);
+  if (sigaction (SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) /* nohup */
+    sigaction (SIGHUP, &action, NULL);
+  signal (SIGPIPE, SIG_IGN); /* a reader that has gone is no reason to stay in a VM */
 }
 
 static int send_all (ctl_window_t *self, ctl_window_phase_t *phase)

@@ -44,7 +44,7 @@ typedef struct {
   ctl_roster_t before, after;
 } ctl_window_t;
 
-/* SIGINT and SIGTERM from here on: the first ends the window, the second everything. */
+/* SIGINT, SIGTERM, SIGHUP from here on: the first ends the window, the second everything. */
 void ctl_window_signals (void);
 extern volatile int ctl_window_enough, ctl_window_at_once;
 

@@ -65,6 +65,12 @@ static int leave_unneeded (ctl_house_t *house, ctl_instance_t *instance)
   return 1;
 }
 
+int ctl_claims_let_go (ctl_house_t *house, ctl_instance_t *instance)
+{
+  instance->joined = 1;
+  return leave_unneeded (house, instance);
+}
+
 void ctl_claims_tidy (ctl_claims_t *self, ctl_house_t *house, uint64_t now_ns)
 {
   for (uint32_t n = 0; n < WEFT_CLAIMS_MAX; n++)

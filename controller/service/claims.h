@@ -21,6 +21,8 @@ ctl_claims_t *ctl_claims_new (void);
 void ctl_claims_destroy (ctl_claims_t **self_p);
 /* H1, H2 at now_ns (CLOCK_MONOTONIC). */
 void ctl_claims_tidy (ctl_claims_t *self, ctl_house_t *house, uint64_t now_ns);
+/* As if it had been joined for a claim that has just ended. 1: it leaves now; 0: with the last one who needs it. */
+int ctl_claims_let_go (ctl_house_t *house, ctl_instance_t *instance);
 
 /* The requests above; as those of lookups.h. */
 int ctl_claims_claim (ctl_house_t *house, const json_t *request, ctl_reply_t *reply);

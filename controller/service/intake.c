@@ -5,6 +5,7 @@
 #include <string.h>
 #include <zmq.h>
 
+#include "../../common/fault.h"
 #include "../../common/status.h"
 #include "sequence.h"
 
@@ -177,6 +178,7 @@ static int enter_batch (ctl_intake_t *self, const weft_batch_head_t *head, const
   uint32_t reports = 0;
   uint64_t here[WEFT_LOSS_COUNT] = {0}, shed = ctl_shed_count (ctl_correlate_shedder (self->links.correlate));
   rc = count (self, ctl_correlate_batch (self->links.correlate, frame, size, &reports));
+  WEFT_FAULT_POINT ("correlate");
   here[WEFT_LOSS_SHED] = shed = ctl_shed_count (ctl_correlate_shedder (self->links.correlate)) - shed;
   if (reports + shed < head->reports) /* what it says it holds, and did not give */
     here[rc == 0 ? WEFT_LOSS_VERSION : WEFT_LOSS_UNDECODABLE] = head->reports - reports - shed;
@@ -216,6 +218,7 @@ static int take_batch (ctl_intake_t *self, const void *frame, size_t size)
   if (rc == 0) {
     ctl_sequence_take (entry, head->number);
     answer_batch (self, entry);
+    WEFT_FAULT_POINT ("ack");
   }
   return rc;
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "../../common/clocks.h"
+#include "../../common/fault.h"
 #include "../../common/limits.h"
 #include "../../common/status.h"
 #include "journal_record.h"
@@ -220,6 +221,7 @@ int ctl_journal_append (ctl_journal_t *self, const void *frame, size_t size)
   struct iovec parts[3] = {{&record, sizeof record},
                            {(void *) (uintptr_t) frame, size},
                            {(void *) (uintptr_t) zeros, total - sizeof record - size}};
+  WEFT_FAULT_POINT ("journal-append");
   errno = ENOSPC; /* what a short write means */
   ssize_t written = pwritev (self->fd, parts, 3, (off_t) self->offset);
   if (written != (ssize_t) total) {
@@ -231,6 +233,7 @@ int ctl_journal_append (ctl_journal_t *self, const void *frame, size_t size)
   }
   self->offset += total;
   self->records++;
+  WEFT_FAULT_POINT ("journal-appended");
   return 0;
 }
 

@@ -342,16 +342,20 @@ void ctl_request_leave (ctl_house_t *house, ctl_instance_t *instance)
 
 static int answer_detach (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
 {
-  json_t *list = json_array ();
+  json_t *list = json_array (), *later = json_array ();
+  int when_free = json_is_true (json_object_get (request, "when_free"));
   for (uint32_t n = 0; n < ctl_instances_count (house->instances); n++) {
     ctl_instance_t *instance = ctl_instances_at (house->instances, n);
     char uuid[37];
     if (instance->presence == CTL_INSTANCE_LEFT || !wants_detach (request, instance))
       continue;
-    ctl_request_leave (house, instance);
+    int leaves = !when_free || ctl_claims_let_go (house, instance);
+    if (!when_free)
+      ctl_request_leave (house, instance);
     weft_uuid_put (uuid, instance->uuid);
-    json_array_append_new (list, json_string (uuid));
+    json_array_append_new (leaves ? list : later, json_string (uuid));
   }
+  json_object_set_new (reply->body, "later", later);
   return json_object_set_new (reply->body, "uuids", list) < 0 ? WEFT_E_NOMEM : 0;
 }
 

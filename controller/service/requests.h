@@ -12,7 +12,8 @@
  *   instructions                           -> instructions[]
  *   instruction number                     -> live, expected, active, silent[]
  *   stop        number                     -> epoch
- *   detach      uuids[] pids[] all         -> uuids[]
+ *   detach      uuids[] pids[] all when_free -> uuids[] later[]: those that leave once nobody
+ *               needs them any more (claims.h, H1)
  *   claim, release, keep: see claims.h
  *   waiting     number                     -> waiting
  *   tasks       instructions[] from_ns to_ns         -> analysis

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -186,8 +187,19 @@ static int take_signals (service_t *self)
   return self->signal_fd < 0 ? WEFT_E_IO : 0;
 }
 
+/* A connection costs a descriptor: strangers must not use up the usual 1,024. */
+static void raise_descriptors (void)
+{
+  struct rlimit limit;
+  if (getrlimit (RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit (RLIMIT_NOFILE, &limit);
+  }
+}
+
 static int start (service_t *self)
 {
+  raise_descriptors ();
   int rc = take_signals (self);
   if (rc == 0)
     rc = find_places (self); /* V1 */

@@ -9,7 +9,7 @@
 /* What one assembly works with. */
 typedef struct {
   const ctl_assemble_t *in;
-  const ctl_entry_t **embed, **capture; /* one of each request / subtask, sorted by it */
+  const ctl_entry_t **embed, **capture; /* one of each request and sender / subtask, sorted by it */
   uint32_t embeds, captures;
   uint8_t *embed_seen; /* a capture of it is there */
   ctl_execution_t *out;
@@ -90,15 +90,29 @@ static int compare_entries (const void *left, const void *right, void *arg)
   return 0;
 }
 
+/* The one among the last `kept` entries that `entry` repeats, or NULL. Two embeds of
+ * one request by different senders are no copies: a gateway passed the header on. */
+static const ctl_entry_t *copy_of (const ctl_entry_t *const *entries, uint32_t kept, const ctl_entry_t *entry)
+{
+  for (; kept > 0; kept--) {
+    const ctl_entry_t *one = entries[kept - 1];
+    if (one->kind != entry->kind || key_of (one) != key_of (entry))
+      return NULL;
+    if (entry->kind != WEFT_REPORT_EMBED || one->instance == entry->instance)
+      return one;
+  }
+  return NULL;
+}
+
 /* Keeps the first of each key; returns how many. */
 static uint32_t drop_copies (const ctl_entry_t **entries, uint32_t count, uint64_t *duplicates)
 {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < count; i++) {
-    const ctl_entry_t *last = kept ? entries[kept - 1] : NULL;
-    if (!last || last->kind != entries[i]->kind || key_of (last) != key_of (entries[i]))
+    const ctl_entry_t *one = copy_of (entries, kept, entries[i]);
+    if (!one)
       entries[kept++] = entries[i];
-    else if (is_open (last) || !is_open (entries[i]))
+    else if (is_open (one) || !is_open (entries[i]))
       ++*duplicates;
   }
   return kept;
@@ -211,6 +225,27 @@ static void fill_top (work_t *self, const ctl_entry_t *entry, ctl_subtask_t *sub
     self->discard = 1;
 }
 
+/* Who sent what was captured here: of the embeds from `index` on that are of this
+ * request, the one of another instance, for an instance that has received a
+ * request passes it on and did not send it to itself. Several: it cannot be said. */
+static const ctl_entry_t *sender_of (work_t *self, const ctl_entry_t *capture, uint32_t index,
+                                     int *ret_several)
+{
+  const ctl_entry_t *found = NULL, *own = NULL;
+  *ret_several = 0;
+  for (; index < self->embeds && self->embed[index]->link == capture->link; index++) {
+    const ctl_entry_t *embed = self->embed[index];
+    self->embed_seen[index] = 1;
+    if (embed->instance == capture->instance) {
+      own = embed;
+      continue;
+    }
+    *ret_several |= found != NULL;
+    found = found ? found : embed;
+  }
+  return found ? found : own;
+}
+
 static void fill_capture (work_t *self, const ctl_entry_t *entry, ctl_subtask_t *subtask)
 {
   const ctl_instance_t *instance = ctl_instances_at (self->in->instances, entry->instance);
@@ -227,8 +262,12 @@ static void fill_capture (work_t *self, const ctl_entry_t *entry, ctl_subtask_t 
   const ctl_entry_t *embed = find_embed (self, entry->link, &index);
   subtask->request = entry->link;
   subtask->hop = CTL_HOP_CAPTURE_ONLY;
-  if (embed) {
-    self->embed_seen[index] = 1;
+  int several = 0;
+  if (embed)
+    embed = sender_of (self, entry, index, &several);
+  if (several) {
+    note_orphan (self, subtask, WEFT_REASON_CONTEXT, entry->instance);
+  } else if (embed) {
     subtask->hop = CTL_HOP_PROVEN;
     fill_request (self, embed, subtask);
   }
@@ -286,7 +325,7 @@ static int build (work_t *self)
   for (uint32_t i = 0; i < self->captures; i++)
     fill_capture (self, self->capture[i], &out->subtasks[out->count++]);
   for (uint32_t i = 0; i < self->embeds; i++)
-    if (!self->embed_seen[i]) {
+    if (!self->embed_seen[i] && (i == 0 || self->embed[i]->link != self->embed[i - 1]->link)) {
       int rc = fill_leaf (self, self->embed[i], &out->subtasks[out->count++]);
       if (rc)
         return rc;

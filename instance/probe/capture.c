@@ -109,6 +109,8 @@ static int begin (probe_connection_t *self, uint64_t *now_p)
     else
       without_context (exchange);
     exchange->context = probe_context_receive (exchange->task, exchange->subtask, exchange->request);
+    if (self->pushed != popped)
+      probe_context_queued (exchange->context);
     if (exchange->kind) {
       probe_count (SHM_COUNT_CAPTURED, 1);
       exchange->cpu_ns = weft_clock_ns (CLOCK_THREAD_CPUTIME_ID);

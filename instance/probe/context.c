@@ -13,12 +13,16 @@
  * at the word; only the opener writes while it is FILLING. */
 enum { FREE = 0, FILLING = 1, OPEN = 2, STATE = 3 };
 
+/* Why an open subtask is not what its logical thread works for. For its life. */
+enum { DOUBT_LOOP = 1, DOUBT_SEVERAL = 2 };
+
 typedef struct {
   uint32_t word;
-  uint32_t reserved;
+  uint32_t doubt;
   uint64_t task[2];
   uint64_t subtask, request;
-} entry_t;
+  probe_handle_t previous;                /* open on the same logical thread when this one came */
+} __attribute__ ((aligned (64))) entry_t; /* one cache line */
 
 typedef struct {
   probe_handle_t open[THREAD_MAX];
@@ -27,6 +31,7 @@ typedef struct {
   uint8_t overflow; /* more than THREAD_MAX were open at once: which ones is not known any more */
   uint8_t mixed;    /* work that nobody follows came while a subtask was open */
   uint8_t waited;   /* X3: void until the next open */
+  uint8_t inlined;  /* X3: has closed a subtask that it had opened itself */
   uint8_t loop;     /* X3: void for good */
 } thread_t;
 
@@ -65,9 +70,18 @@ static entry_t *entry_of (probe_handle_t handle)
   return &table[handle & (SUBTASKS_MAX - 1)];
 }
 
+/* X3 in an adapter's slot: values that are no handles, of one round of the table. */
+enum { SLOT_LOOP = 1u << 30, SLOT_WAITED = 1u << 29, SLOT_INLINED = 1u << 28 };
+
+static probe_handle_t mark_of (uint32_t kind)
+{
+  return kind | (uint64_t) __atomic_load_n (&table_round, __ATOMIC_ACQUIRE) << 32;
+}
+
 static int is_open (probe_handle_t handle)
 {
-  return handle && __atomic_load_n (&entry_of (handle)->word, __ATOMIC_ACQUIRE) == (uint32_t) (handle >> 32);
+  return (uint32_t) handle < SUBTASKS_MAX && handle &&
+         __atomic_load_n (&entry_of (handle)->word, __ATOMIC_ACQUIRE) == (uint32_t) (handle >> 32);
 }
 
 /* X1. 1: *ret_context is what the handle stood for. */
@@ -106,25 +120,83 @@ static void thread_prune (void)
 static void thread_enter (probe_handle_t handle)
 {
   thread_prune ();
-  thread.waited = 0;
+  if (thread.inlined)
+    thread.waited = 0;
   if (thread.count == THREAD_MAX)
     thread.overflow = 1;
   else
     thread.open[thread.count++] = handle;
 }
 
+/* ---- the slot of an adapter --------------------------------------------- */
+static void add_doubt (probe_handle_t handle, uint32_t doubt)
+{
+  // Where the entry is another's by now, that one is unknown for nothing.
+  if (is_open (handle))
+    __atomic_fetch_or (&entry_of (handle)->doubt, doubt, __ATOMIC_RELAXED);
+}
+
+/* What a subtask that comes onto this logical thread finds there. */
+static probe_handle_t slot_before (const probe_slot_t *slot, uint32_t *ret_doubt,
+                                   probe_handle_t *ret_previous)
+{
+  probe_handle_t before = 0;
+  *ret_doubt = 0;
+  *ret_previous = 0;
+  if (slot->get (&before) < 0)
+    return 0;
+  if (before == mark_of (SLOT_LOOP) || before == mark_of (SLOT_WAITED))
+    *ret_doubt = DOUBT_LOOP;
+  else if (is_open (before)) {
+    const entry_t *entry = entry_of (before);
+    *ret_previous = before;
+    // Beyond two nobody keeps account.
+    if (is_open (load (&entry->previous)) || __atomic_load_n (&entry->doubt, __ATOMIC_RELAXED))
+      *ret_doubt = DOUBT_SEVERAL;
+  }
+  return before;
+}
+
+static void slot_enter (const probe_slot_t *slot, probe_handle_t before, probe_handle_t handle)
+{
+  if (before != mark_of (SLOT_LOOP) && slot->set (handle) < 0)
+    add_doubt (before, DOUBT_SEVERAL);
+}
+
+static void slot_loop (const probe_slot_t *slot)
+{
+  probe_handle_t now = 0;
+  if (slot->get (&now) < 0 || now == mark_of (SLOT_LOOP) || now == mark_of (SLOT_WAITED) ||
+      now == mark_of (SLOT_INLINED))
+    return;
+  slot->set (mark_of (is_open (now) ? SLOT_LOOP : thread.inlined ? SLOT_INLINED : SLOT_WAITED));
+}
+
+void probe_context_queued (probe_handle_t handle)
+{
+  add_doubt (handle, DOUBT_SEVERAL);
+}
+
+/* ---- what happens on a thread ------------------------------------------- */
 void probe_context_foreign (void)
 {
+  const probe_slot_t *slot = __atomic_load_n (&adapter, __ATOMIC_ACQUIRE);
+  probe_handle_t now = 0;
   thread_prune ();
   thread.mixed = thread.count != 0;
+  if (slot && slot->get (&now) == 0)
+    add_doubt (now, DOUBT_SEVERAL);
 }
 
 void probe_context_event_loop (void)
 {
+  const probe_slot_t *slot = __atomic_load_n (&adapter, __ATOMIC_ACQUIRE);
   thread_prune ();
   thread.waited = 1;
   if (thread.count || thread.overflow)
     thread.loop = 1;
+  if (slot)
+    slot_loop (slot);
 }
 
 /* ---- open and close ----------------------------------------------------- */
@@ -146,16 +218,22 @@ probe_handle_t probe_context_receive (const uint8_t task[WEFT_TASK_ID_SIZE], uin
     store (&entry->task[1], half[1]);
     store (&entry->subtask, subtask);
     store (&entry->request, request);
+    const probe_slot_t *slot = __atomic_load_n (&adapter, __ATOMIC_ACQUIRE);
+    probe_handle_t before = 0, previous = 0;
+    uint32_t doubt = 0;
+    if (slot)
+      before = slot_before (slot, &doubt, &previous);
+    store (&entry->previous, previous);
+    __atomic_store_n (&entry->doubt, doubt, __ATOMIC_RELAXED);
     __atomic_store_n (&entry->word, word | OPEN, __ATOMIC_RELEASE);
     probe_handle_t handle = index | (uint64_t) (word | OPEN) << 32;
-    const probe_slot_t *slot = __atomic_load_n (&adapter, __ATOMIC_ACQUIRE);
     if (slot)
-      slot->set (handle);
+      slot_enter (slot, before, handle);
     thread_enter (handle);
     return handle;
   }
   // This thread now works for somebody we cannot name: whoever is open on it is not the one.
-  thread_prune ();
+  probe_context_foreign ();
   thread.overflow = 1;
   probe_count (SHM_COUNT_TABLE_FULL, 1);
   return 0;
@@ -169,6 +247,8 @@ probe_handle_t probe_context_open (const uint8_t task[WEFT_TASK_ID_SIZE], uint64
 void probe_context_close (probe_handle_t handle)
 {
   uint32_t word = (uint32_t) (handle >> 32);
+  for (unsigned i = 0; i < thread.count; i++)
+    thread.inlined |= thread.open[i] == handle;
   if (handle)
     __atomic_compare_exchange_n (&entry_of (handle)->word, &word, (word & ~(uint32_t) STATE) + STATE + 1, 0,
                                  __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
@@ -185,17 +265,37 @@ void probe_context_reset (void)
 }
 
 /* ---- lookups ------------------------------------------------------------ */
+/* NONE, or why this open subtask is not what its logical thread works for. */
+static weft_reason_t doubt_of (probe_handle_t handle)
+{
+  const entry_t *entry = entry_of (handle);
+  uint32_t doubt = __atomic_load_n (&entry->doubt, __ATOMIC_RELAXED);
+  if (doubt & DOUBT_LOOP)
+    return WEFT_REASON_EVENT_LOOP;
+  return doubt || is_open (load (&entry->previous)) ? WEFT_REASON_SEVERAL_OPEN : WEFT_REASON_NONE;
+}
+
+static int known (probe_handle_t handle, probe_context_t *ret_context, weft_reason_t *ret_reason)
+{
+  // Read before the look that says whose these words were.
+  weft_reason_t doubt = is_open (handle) ? doubt_of (handle) : WEFT_REASON_NONE;
+  *ret_reason = WEFT_REASON_NO_CONTEXT;
+  if (!resolve (handle, ret_context))
+    return 0;
+  *ret_reason = doubt;
+  return doubt == WEFT_REASON_NONE;
+}
+
 static int thread_current (probe_context_t *ret_context, weft_reason_t *ret_reason)
 {
   thread_prune ();
+  *ret_reason = WEFT_REASON_NO_CONTEXT;
   if (thread.loop || thread.waited)
     *ret_reason = WEFT_REASON_EVENT_LOOP;
   else if (thread.overflow || thread.mixed || thread.count > 1)
     *ret_reason = WEFT_REASON_SEVERAL_OPEN;
-  else if (thread.count == 1 && resolve (thread.open[0], ret_context))
-    return 1;
   else
-    *ret_reason = WEFT_REASON_NO_CONTEXT;
+    return thread.count == 1 ? known (thread.open[0], ret_context, ret_reason) : 0;
   return 0;
 }
 
@@ -208,29 +308,28 @@ int probe_context_current (probe_context_t *ret_context, weft_reason_t *ret_reas
   *ret_reason = WEFT_REASON_VM_CONTEXT;
   if (slot->get (&handle) < 0)
     return 0;
-  if (resolve (handle, ret_context))
-    return 1;
-  *ret_reason = WEFT_REASON_NO_CONTEXT;
-  return 0;
+  *ret_reason = WEFT_REASON_EVENT_LOOP;
+  if (handle == mark_of (SLOT_LOOP) || handle == mark_of (SLOT_WAITED) || handle == mark_of (SLOT_INLINED))
+    return 0;
+  return known (handle, ret_context, ret_reason);
 }
 
 int probe_context_find (const uint8_t task[WEFT_TASK_ID_SIZE], uint64_t request, probe_context_t *ret_context)
 {
+  int count = 0;
   if (request == 0)
     return 0;
-  for (uint32_t i = 0; i < PROBES_MAX; i++) {
+  for (uint32_t i = 0; i < PROBES_MAX && count < 2; i++) {
     uint32_t index = (place (request) + i) & (SUBTASKS_MAX - 1);
     uint32_t word = __atomic_load_n (&table[index].word, __ATOMIC_ACQUIRE);
     if ((word & STATE) != OPEN || load (&table[index].request) != request)
       continue;
     probe_context_t found;
     if (resolve (index | (uint64_t) word << 32, &found) &&
-        memcmp (found.task, task, WEFT_TASK_ID_SIZE) == 0) {
+        memcmp (found.task, task, WEFT_TASK_ID_SIZE) == 0 && ++count == 1)
       *ret_context = found;
-      return 1;
-    }
   }
-  return 0;
+  return count;
 }
 
 void probe_context_use (const probe_slot_t *slot)

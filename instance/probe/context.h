@@ -9,10 +9,12 @@
  *  X2  the thread slot is known only while exactly one subtask that was opened
  *      on this thread is still open
  *  X3  after a wait for several sockets (probe_context_event_loop) the slot is
- *      void until the next subtask is opened on this thread; on a thread that
- *      waited so while a subtask was open it is void for good
+ *      void until the next subtask is opened on this thread, and then also
+ *      unless this thread has closed one of its own: a loop that only hands
+ *      work on never does; on a thread that waited so while a subtask was open
+ *      it is void for good
  *  X4  where an adapter owns the slot (virtual threads), the thread slot is
- *      never consulted
+ *      never consulted; X2 and X3 hold for the logical thread
  *
  * Any thread; no allocation, no lock, errno untouched. */
 #ifndef PROBE_CONTEXT_H
@@ -37,8 +39,12 @@ probe_handle_t probe_context_open (const uint8_t task[WEFT_TASK_ID_SIZE], uint64
 /* The same for a subtask that came with request id `request` (0: none). */
 probe_handle_t probe_context_receive (const uint8_t task[WEFT_TASK_ID_SIZE], uint64_t subtask,
                                       uint64_t request);
+/* It waits behind another request of its connection: any thread may be the one
+ * that takes it up, so what the threads' slots say of it is void for its life. */
+void probe_context_queued (probe_handle_t handle);
 /* 1: a subtask that was received under (task, request) is open, on whatever
- * thread: what carries these ids forwards its header. 0: none. */
+ * thread: what carries these ids forwards its header. 2: several are (a retry, a
+ * mirror), and it cannot be said which of them forwards. 0: none. */
 int probe_context_find (const uint8_t task[WEFT_TASK_ID_SIZE], uint64_t request,
                         probe_context_t *ret_context);
 /* Any thread may close; idempotent. */

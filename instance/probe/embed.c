@@ -204,8 +204,12 @@ static void choose (probe_connection_t *self, probe_write_t *write, probe_exchan
     bare (self, exchange, WEFT_REASON_CONTEXT);
     return;
   }
-  int forwarded = carried && probe_context_find (carried->trace.task, carried->trace.request, &context);
-  int known = forwarded || probe_context_current (&context, &reason);
+  int forwarded = carried ? probe_context_find (carried->trace.task, carried->trace.request, &context) : 0;
+  int known = forwarded == 1 || probe_context_current (&context, &reason);
+  if (forwarded > 1 && known && memcmp (context.task, carried->trace.task, WEFT_TASK_ID_SIZE) != 0) {
+    known = 0;
+    reason = WEFT_REASON_SEVERAL_OPEN;
+  }
   if (known && context.subtask == 0) {
     bare (self, exchange, WEFT_REASON_UNMATCHED);
     return;
@@ -228,6 +232,11 @@ static void decide (probe_connection_t *self, probe_write_t *write, size_t at)
   uint32_t number = head->heads - 1;
   uint32_t popped = __atomic_load_n (&self->popped, __ATOMIC_ACQUIRE);
   int again = self->pushed != number; // a short write took it back
+  if (__atomic_load_n (&self->last_answer, __ATOMIC_ACQUIRE)) {
+    // Hijacked: both sides speak something else below an answer that has no end.
+    probe_give_up (self, SHM_COUNT_GIVEN_UP_TUNNEL, PROBE_HOLDS (PROBE_OUT));
+    return;
+  }
   if (number - popped >= PROBE_EXCHANGES_MAX) {
     // Full; or popped already: answered before it had been sent.
     if ((int32_t) (number - popped) > 0)

@@ -104,6 +104,8 @@ static int answer_event (probe_connection_t *self, probe_http1_event_t event, si
   case PROBE_HTTP1_HEAD:
     if (machine->status >= 200)
       probe_exchange (self, self->popped)->status = machine->status;
+    if (self->role == PROBE_ROLE_CLIENT && probe_http1_opaque (machine) == UINT64_MAX)
+      __atomic_store_n (&self->last_answer, 1, __ATOMIC_RELEASE);
     return 1;
   case PROBE_HTTP1_END:
     pop (self, WEFT_ERROR_NONE, 0, now_p);

@@ -54,6 +54,7 @@ typedef struct {
   uint8_t error;     /* weft_error_t that a system call told */
   uint8_t bare_said; /* under bare_serial: 1 UNMATCHED, 2 any other reason */
   uint8_t pending_size, pending_cut;
+  uint8_t last_answer; /* client: it lasts until the connection ends, no request can follow */
   uint32_t inserts;
   uint32_t uncounted; /* bytes not in the shared counters yet */
   uint64_t bare_serial;

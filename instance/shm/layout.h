@@ -19,7 +19,9 @@
  *      constants here, never against values in the memory
  *  L3  structs only grow at the end, within their page
  *  L4  a record in a ring is whole once `head` has passed it (release/acquire)
- *  L5  `head` and `tail` only grow; head - tail <= SHM_RING_SIZE */
+ *  L5  `head` and `tail` only grow; head - tail <= SHM_RING_SIZE
+ *  L6  batch N is sealed <=> what `pending` says for N holds: a sidecar that finds
+ *      N in the spool and batch_last below N brings tails and counts up to it */
 #ifndef SHM_LAYOUT_H
 #define SHM_LAYOUT_H
 
@@ -96,6 +98,9 @@ typedef struct {
   uint64_t lost_reported[WEFT_LOSS_WIRE_COUNT]; /* of status.lost, what batches have told */
   char service[WEFT_SERVICE_MAX];               /* name that the user gave, "": none */
   uint64_t broken_reported;                     /* locks of dead owners, what batches have told */
+  uint64_t pending_number;                      /* of the batch about to be sealed; release (L6) */
+  uint64_t pending_tail[SHM_RINGS];
+  uint64_t pending_told[WEFT_LOSS_WIRE_COUNT];
 } shm_control_t;
 
 /* ---- 0x2000: written by the probe, read by the sidecar ------------------ */

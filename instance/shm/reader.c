@@ -23,6 +23,7 @@
 
 #include "../../common/clocks.h"
 #include "../../common/crc32c.h"
+#include "../../common/fault.h"
 #include "../../common/status.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -35,7 +36,8 @@ struct shm_reader_t {
   int mapped; /* ours to unmap */
   unsigned ring;
   uint64_t corrupt, broken;
-  uint64_t tail[SHM_RINGS]; /* ours (S1): the word in the memory is for the probe to read */
+  uint64_t tail[SHM_RINGS]; /* ours (S1): the word in the memory is for the probe to read, and follows */
+  uint64_t last_tail;       /* of `ring` before the last event */
   uint32_t config_seq;
   union {
     shm_event_t event;
@@ -159,8 +161,34 @@ static int find (pid_t pid, void **ret_base)
   return status;
 }
 
+static uint64_t spool_number (void *base, unsigned slot)
+{
+  return __atomic_load_n (&shm_spool (base, slot)->number, __ATOMIC_ACQUIRE);
+}
+
+/* L6: the batch is sealed, so this holds, whoever got how far. */
+static void apply_pending (shm_control_t *control, void *base)
+{
+  for (unsigned n = 0; n < SHM_RINGS; n++)
+    __atomic_store_n (&shm_ring (base, n)->tail, control->pending_tail[n], __ATOMIC_RELEASE);
+  memcpy (control->lost_reported, control->pending_told, sizeof control->lost_reported);
+  __atomic_store_n (&control->batch_last, control->pending_number, __ATOMIC_RELEASE);
+}
+
+static int is_spooled (shm_reader_t *self, uint64_t number)
+{
+  for (unsigned slot = 0; slot < SHM_SPOOL_SLOTS; slot++)
+    if (spool_number (self->base, slot) == number)
+      return 1;
+  return 0;
+}
+
 static void take_over (shm_reader_t *self)
 {
+  shm_control_t *control = shm_control (self->base);
+  uint64_t pending = __atomic_load_n (&control->pending_number, __ATOMIC_ACQUIRE);
+  if (pending > control->batch_last && is_spooled (self, pending))
+    apply_pending (control, self->base);
   for (unsigned n = 0; n < SHM_RINGS; n++)
     self->tail[n] = __atomic_load_n (&shm_ring (self->base, n)->tail, __ATOMIC_RELAXED);
   self->config_seq = __atomic_load_n (&shm_control (self->base)->config_seq, __ATOMIC_RELAXED);
@@ -211,12 +239,6 @@ void *shm_reader_base (shm_reader_t *self)
 }
 
 /* ---- events -------------------------------------------------------------------- */
-static void set_tail (shm_reader_t *self, unsigned n, uint64_t tail)
-{
-  self->tail[n] = tail;
-  __atomic_store_n (&shm_ring (self->base, n)->tail, tail, __ATOMIC_RELEASE);
-}
-
 /* A record with a kind: what it says of itself must fit together. */
 static int plausible (const shm_event_t *event)
 {
@@ -267,7 +289,7 @@ static int take (shm_reader_t *self, unsigned n, uint64_t head)
       if (size != room)
         return -1;
       tail += size;
-      set_tail (self, n, tail);
+      self->tail[n] = tail;
       continue;
     }
     if (size < SHM_EVENT_NAME_AT || size > SHM_EVENT_MAX)
@@ -276,7 +298,8 @@ static int take (shm_reader_t *self, unsigned n, uint64_t head)
     self->copy.event.size = size; /* the one that was checked */
     if (!plausible (&self->copy.event))
       return -1;
-    set_tail (self, n, tail + size);
+    self->last_tail = tail;
+    self->tail[n] = tail + size;
     return 1;
   }
   return 0;
@@ -294,10 +317,21 @@ int shm_reader_next (shm_reader_t *self, weft_report_t *ret_report)
     }
     if (got < 0) {
       self->corrupt++;
-      set_tail (self, self->ring, head);
+      self->tail[self->ring] = head;
     }
   }
   return 0;
+}
+
+void shm_reader_unread (shm_reader_t *self)
+{
+  self->tail[self->ring] = self->last_tail;
+}
+
+void shm_reader_consume (shm_reader_t *self)
+{
+  for (unsigned n = 0; n < SHM_RINGS; n++)
+    __atomic_store_n (&shm_ring (self->base, n)->tail, self->tail[n], __ATOMIC_RELEASE);
 }
 
 uint64_t shm_reader_corrupt (const shm_reader_t *self)
@@ -441,11 +475,6 @@ static uint8_t *spool_data (void *base, unsigned slot)
   return (uint8_t *) shm_spool (base, slot) + sizeof (shm_spool_t);
 }
 
-static uint64_t spool_number (void *base, unsigned slot)
-{
-  return __atomic_load_n (&shm_spool (base, slot)->number, __ATOMIC_ACQUIRE);
-}
-
 void *shm_spool_reserve (shm_reader_t *self, unsigned *ret_slot)
 {
   for (unsigned slot = 0; slot < SHM_SPOOL_SLOTS; slot++)
@@ -456,15 +485,25 @@ void *shm_spool_reserve (shm_reader_t *self, unsigned *ret_slot)
   return NULL;
 }
 
-void shm_spool_seal (shm_reader_t *self, unsigned slot, uint64_t number, size_t size)
+void shm_spool_seal (shm_reader_t *self, unsigned slot, uint64_t number, size_t size,
+                     const uint64_t told[WEFT_LOSS_WIRE_COUNT])
 {
+  shm_control_t *control = shm_control (self->base);
   if (slot >= SHM_SPOOL_SLOTS || size > WEFT_BATCH_MAX)
     return;
   shm_spool_t *head = shm_spool (self->base, slot);
   head->checksum = weft_crc32c (0, spool_data (self->base, slot), size);
   head->size = (uint32_t) size;
   head->pushed_ns = weft_mono_ns ();
+  /* Void while it changes: none of this may hold for a number of before. */
+  __atomic_store_n (&control->pending_number, 0, __ATOMIC_RELEASE);
+  __atomic_thread_fence (__ATOMIC_SEQ_CST);
+  memcpy (control->pending_tail, self->tail, sizeof control->pending_tail);
+  memcpy (control->pending_told, told, sizeof control->pending_told);
+  __atomic_store_n (&control->pending_number, number, __ATOMIC_RELEASE);
   __atomic_store_n (&head->number, number, __ATOMIC_RELEASE);
+  WEFT_FAULT_POINT ("batch-seal");
+  apply_pending (control, self->base);
 }
 
 unsigned shm_spool_release (shm_reader_t *self, uint64_t number)

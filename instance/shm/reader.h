@@ -22,8 +22,13 @@ void shm_reader_destroy (shm_reader_t **self_p);
 void *shm_reader_base (shm_reader_t *self);
 /* 1: *ret_report holds the next event, valid until the next call; 0: all rings
  * are empty. A ring that breaks L5 or holds a malformed record is moved to its
- * head, what was in it is counted in shm_reader_corrupt. */
+ * head, what was in it is counted in shm_reader_corrupt. What was read stays in
+ * its ring until shm_reader_consume, or until the sealing of a batch says so. */
 int shm_reader_next (shm_reader_t *self, weft_report_t *ret_report);
+/* The event of the last call comes again. Once a call. */
+void shm_reader_unread (shm_reader_t *self);
+/* Gives the writers the room of all that was read. */
+void shm_reader_consume (shm_reader_t *self);
 uint64_t shm_reader_corrupt (const shm_reader_t *self);
 /* Frees rings whose owner thread is gone from /proc/PID/task; counts them. */
 unsigned shm_reader_break_locks (shm_reader_t *self, pid_t pid);
@@ -45,8 +50,11 @@ uint32_t shm_config_seq (const shm_reader_t *self);
 /* ---- spool: batches until they are acknowledged ------------------------- */
 /* A free slot's buffer of WEFT_BATCH_MAX bytes, or NULL when all are taken. */
 void *shm_spool_reserve (shm_reader_t *self, unsigned *ret_slot);
-/* Seals the slot: checksum, size, then number. */
-void shm_spool_seal (shm_reader_t *self, unsigned slot, uint64_t number, size_t size);
+/* Seals the slot: checksum, size, then number. With the number, in one step,
+ * everything read so far is out of the rings and `told` of the probe's losses are
+ * told: a sidecar that dies at any moment leaves both or neither (L6). */
+void shm_spool_seal (shm_reader_t *self, unsigned slot, uint64_t number, size_t size,
+                     const uint64_t told[WEFT_LOSS_WIRE_COUNT]);
 /* Frees every slot with a number <= `number`. */
 unsigned shm_spool_release (shm_reader_t *self, uint64_t number);
 /* The sealed slot with the lowest number above `after`; NULL: none. */

@@ -6,6 +6,7 @@
 
 #include "../../common/batch.h"
 #include "../../common/clocks.h"
+#include "../../common/fault.h"
 #include "../../common/status.h"
 #include "../../common/wire.h"
 #include "names.h"
@@ -139,7 +140,7 @@ static int close_batch (car_drain_t *self)
     self->own[WEFT_LOSS_UNDECODABLE] += self->head.reports;
     return result;
   }
-  shm_spool_seal (self->reader, self->slot, self->head.number, size);
+  shm_spool_seal (self->reader, self->slot, self->head.number, size, status.lost); /* D6 */
   self->number = self->head.number;
   self->covered_ns = self->head.to_ns;
   memcpy (self->told, status.lost, sizeof self->told);
@@ -149,8 +150,6 @@ static int close_batch (car_drain_t *self)
   self->corrupt_told = shm_reader_corrupt (self->reader);
   self->broken_told = shm_reader_broken (self->reader);
   self->spool_full = 0;
-  memcpy (control->lost_reported, self->told, sizeof self->told);
-  __atomic_store_n (&control->batch_last, self->number, __ATOMIC_RELEASE);
   return 0;
 }
 
@@ -171,23 +170,20 @@ static uint64_t fullest_ring (car_drain_t *self)
   return most;
 }
 
-/* One report into the open batch, or into the next one. WEFT_E_FULL: it is lost. */
-static int add_report (car_drain_t *self, weft_report_t *report, unsigned *batches)
+/* One report into the open batch. One that does not fit any more closes it, and
+ * comes again for the next: until a batch holds it, it is in its ring (D6). */
+static void add_report (car_drain_t *self, weft_report_t *report, unsigned *batches)
 {
   size_t size;
   report->name = car_names_template (self->names, report->name, report->name_size, &size);
   report->name_size = (uint16_t) size;
   int status = weft_batch_writer_add (self->writer, report);
-  if (status == WEFT_E_FULL) {
+  if (status == WEFT_E_FULL && weft_batch_writer_count (self->writer) > 0) {
+    shm_reader_unread (self->reader);
     close_batch (self);
     ++*batches;
-    status = open_batch (self);
-    if (status == 0)
-      status = weft_batch_writer_add (self->writer, report);
-  }
-  if (status < 0)
-    self->own[status == WEFT_E_FULL ? WEFT_LOSS_SPOOL_FULL : WEFT_LOSS_UNDECODABLE]++;
-  return status == WEFT_E_FULL ? status : 0;
+  } else if (status < 0)
+    self->own[WEFT_LOSS_UNDECODABLE]++;
 }
 
 int car_drain_collect (car_drain_t *self, pid_t pid)
@@ -208,11 +204,9 @@ int car_drain_collect (car_drain_t *self, pid_t pid)
       more = shm_reader_next (self->reader, &report);
       if (more != 1)
         break;
+      WEFT_FAULT_POINT ("ring-read");
       any = 1;
-      if (add_report (self, &report, &batches) < 0) {
-        self->spool_full = 1;
-        return CAR_DRAIN_INTERVAL_MS;
-      }
+      add_report (self, &report, &batches);
     }
   /* An open batch without reports stays open: its slot is this one's anyway. */
   int lost = gather_losses (self, losses, &status);
@@ -244,6 +238,7 @@ int car_drain_push (car_drain_t *self, car_push_t push, void *to, uint64_t mono_
     int status = push (to, batch, size);
     if (status < 0)
       return WEFT_E_BUSY;
+    WEFT_FAULT_POINT ("push");
     self->pushed = number;
     if (self->waiting_since_ns == 0)
       self->waiting_since_ns = mono_ns;

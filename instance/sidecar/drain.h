@@ -11,6 +11,8 @@
  *  D5  an acknowledgement frees only what was pushed since the last repush: a
  *      controller that has just taken over may name a number whose
  *      predecessors went down with the one before it
+ *  D6  an event is out of its ring, and a loss of the probe's is told, in the very
+ *      step that seals the batch it stands in: whoever dies, the next one goes on there
  *
  * Knows no socket: the caller gives a push function. One thread. */
 #ifndef CAR_DRAIN_H

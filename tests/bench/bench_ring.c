@@ -46,6 +46,7 @@ static void read_all (uint64_t n)
     for (unsigned k = 0; k < DRAIN_EVERY; k++, i++)
       if (shm_reader_next (reader, &out) != 1)
         bench_failed = 1;
+    shm_reader_consume (reader);
   }
 }
 
@@ -71,6 +72,7 @@ int main (void)
   bench_equal ("events lost", status.lost[WEFT_LOSS_RING_FULL] + status.lost[WEFT_LOSS_RING_BUSY], 0);
   while (shm_reader_next (reader, &report) == 1)
     ;
+  shm_reader_consume (reader);
   report.name = "POST /orders/checkout";
   report.name_size = 21;
   bench_pair_t both = bench_pair (read_all, clocks, EVENTS / DRAIN_EVERY * DRAIN_EVERY);

@@ -170,6 +170,14 @@ def test_command_that_cannot_be_run(stage, controller):
     one_line(stage.weft("run", "--", "/etc/hostname", check=False), "/etc/hostname", codes=(126,))
 
 
+def test_output_that_cannot_be_written(stage, controller):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([processes.BUILD / "weft", "ls", "--csv"], stdout=full, stderr=subprocess.PIPE, text=True,
+                              env=stage.env(), check=False)
+    done.stdout = ""
+    one_line(done, "No space", codes=(1,))
+
+
 # ---- the store and the disk ------------------------------------------------------
 
 

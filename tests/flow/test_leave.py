@@ -159,3 +159,37 @@ def test_a_vm_that_ends_is_reported_whole(stage, controller):
     processes.wait_until(lambda: tasks() >= 19, 5, "what was done before the end")
     settle()
     assert tasks() <= 20
+
+
+@pytest.mark.parametrize("whom", ["weft alone", "everybody in the terminal"])
+def test_ctrl_c_at_any_time_leaves(stage, controller, jdk, rng, whom):
+    """Also while it is just being joined: who joined a VM leaves it."""
+    jdk(25)
+    app = stage.app("jvm", "orders", jdk=25)
+    for wait in (0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.13, 0.17, 0.22, 0.3, 0.5):
+        profile = stage.start_weft("profile", str(app.pid), "--for", "20s", start_new_session=True)
+        time.sleep(wait + rng.random() * 0.02)
+        if whom == "weft alone":
+            profile.send_signal(signal.SIGINT)
+        else:
+            os.killpg(profile.pid, signal.SIGINT)
+        profile.communicate(timeout=25)
+        assert memory_path(app.pid) is None, f"still joined after Ctrl-C at {wait} s"
+    send(app, NODE)
+
+
+@pytest.mark.parametrize("how", ["nobody reads", "hang up"])
+def test_profile_whose_terminal_is_gone_leaves(stage, jdk, how):
+    jdk(17)
+    app = stage.app("jvm", "orders", jdk=17)
+    with Load(app, NODE, 2):
+        profile = stage.start_weft("profile", str(app.pid), "--for", "2s")
+        assert "joined 1 VM" in profile.stderr.readline()
+        if how == "hang up":
+            profile.send_signal(signal.SIGHUP)
+        else:
+            profile.stdout.close()
+            profile.stderr.close()
+        profile.wait(20)
+        assert_left(app)
+    assert profile.returncode >= 0, "it ended by itself"

@@ -6,6 +6,7 @@ import re
 import subprocess
 import time
 
+import processes
 import pytest
 from fixtures_load import Load, look
 from scenario import plan
@@ -72,3 +73,29 @@ def test_json_report_of_two_jvms(stage, jdk):
     assert len(tasks) > 50, "a load worth the name"
     assert {e["hops"]["proven"] for e in tasks} == {1}, "each request has both copies"
     assert not [e for e in stage.json("tasks", "--each") if e["kind"] == "orphan"]
+
+
+@pytest.mark.parametrize("options", [(), ("--max", "1000000")])
+def test_two_profiles_of_one_vm(stage, jdk, options):
+    """The first one joined it and ends first: the second goes on undisturbed, and the VM is
+    left when that one ends. What the first one starts counts for the second, too, unless that
+    one counts: then it is told."""
+    jdk(17)
+    app = stage.app("jvm", "orders", jdk=17)
+    saved = stage.directory / "before"
+    with Load(app, plan.parse("orders~G~/orders~s1~200~0~100"), 2) as load:
+        assert look(app.pid, "--save", saved).returncode == 0
+        first = stage.start_weft("profile", str(app.pid), "--for", "3s")
+        time.sleep(1.5)
+        second = stage.start_weft("profile", str(app.pid), "--for", "5s", *options)
+        out, err = first.communicate(timeout=30)
+        assert first.returncode == 0 and "stayed in 1 VM that somebody else" in out, out + err
+        out, err = second.communicate(timeout=30)
+        assert second.returncode == 0, err
+        assert bool(re.search(r"instruction \d+ starts tasks in JvmService, too", err)) == bool(options), err
+        tasks = [e for e in stage.json("tasks", "--each") if e["kind"] == "task"]
+        starts = sorted(e["start_ns"] for e in tasks)
+        assert (starts[-1] - starts[0]) / 1e9 > 5, "the second window is as long as it was to be"
+        assert not [e for e in tasks if not e["complete"]], "nothing was cut off in between"
+        processes.wait_until(lambda: look(app.pid, "--compare", saved).returncode == 0, 5, "the VM is as it was")
+        load.goes_on()

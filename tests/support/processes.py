@@ -144,9 +144,10 @@ class App:
 
 
 class Stage:
-    def __init__(self, rng=None, keep=False, address=None):
+    def __init__(self, rng=None, keep=False, address=None, build=None):
         self.rng = rng or random.Random(draw_seed())
         self.keep = keep
+        self.build = build or BUILD
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="weft-"))
         self.address = address or "ipc://%s/ctl" % self.directory
         self._processes = []
@@ -235,7 +236,7 @@ class Stage:
         for peer, url in (peers or {}).items():
             command += ["--peer", "%s=%s" % (peer, url)]
         if run:
-            command = [BUILD / "weft", "run", "--service", name, "--"] + command
+            command = [self.build / "weft", "run", "--service", name, "--"] + command
         with open(output, "ab") as out:
             process = self.start(
                 command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=self.env(**(env or {})), cwd="/"
@@ -272,7 +273,7 @@ class Stage:
         """Starts this stage's controller in the foreground of its own process."""
         with open(self.directory / "controller.out", "ab") as out:
             process = self.start(
-                [BUILD / "weft", "controller", "--listen", self.address, *options],
+                [self.build / "weft", "controller", "--listen", self.address, *options],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
@@ -292,7 +293,7 @@ class Stage:
 
     def weft(self, *arguments, check=True, timeout=30, env=None):
         """Runs one verb to its end. Failed names the command and its stderr."""
-        command = [str(BUILD / "weft"), *map(str, arguments)]
+        command = [str(self.build / "weft"), *map(str, arguments)]
         try:
             done = subprocess.run(
                 command,
@@ -314,7 +315,7 @@ class Stage:
     def start_weft(self, *arguments, **options):
         """Starts a verb that goes on (`profile --for 5s`): a Popen with pipes."""
         return self.start(
-            [BUILD / "weft", *arguments],
+            [self.build / "weft", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

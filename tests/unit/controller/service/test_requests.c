@@ -306,6 +306,39 @@ static void test_claims (void **state)
   assert_refused (self, "{\"op\": \"release\", \"claim\": 77}", "NOT_FOUND", "no such claim");
 }
 
+static size_t size_of (const ctl_reply_t *reply, const char *key)
+{
+  return json_array_size (json_object_get (reply->body, key));
+}
+
+/* Whoever joined a VM may be done with it before somebody else is. */
+static void test_detach_when_free (void **state)
+{
+  static const char request[] = "{\"op\": \"detach\", \"when_free\": true, \"all\": true}";
+  fixture_t *self = *state;
+  join (self, 1, "front", 4121);
+  join (self, 2, "orders", 4188);
+  ctl_reply_t reply = ask (self, "{\"op\": \"instruct\", \"actions\": [\"capture\"], "
+                                 "\"selectors\": [\"service=orders\"]}");
+  char stop[64];
+  snprintf (stop, sizeof stop, "{\"op\": \"stop\", \"number\": %lld}", number_of (&reply, "number"));
+  ctl_reply_clear (&reply);
+  reply = ask (self, request);
+  assert_int_equal (size_of (&reply, "uuids"), 1);
+  assert_int_equal (size_of (&reply, "later"), 1);
+  ctl_reply_clear (&reply);
+  uint8_t orders[WEFT_UUID_SIZE] = {2};
+  assert_int_equal (ctl_instances_find (self->house.instances, orders)->joined, 1);
+  ctl_claims_tidy (self->house.claims, &self->house, weft_mono_ns ());
+  reply = ask (self, stop);
+  ctl_reply_clear (&reply);
+  ctl_claims_tidy (self->house.claims, &self->house, weft_mono_ns ());
+  reply = ask (self, request);
+  assert_int_equal (size_of (&reply, "uuids"), 2);
+  assert_int_equal (size_of (&reply, "later"), 0);
+  ctl_reply_clear (&reply);
+}
+
 static long long each (fixture_t *self, const char *text)
 {
   ctl_reply_t reply = ask (self, text);
@@ -411,6 +444,7 @@ int main (void)
       TEST (test_defaults),
       TEST (test_instances_and_detach),
       TEST (test_claims),
+      TEST (test_detach_when_free),
       TEST (test_memory_and_store_are_one),
       TEST (test_show),
       TEST (test_tasks),

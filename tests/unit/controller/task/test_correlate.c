@@ -299,6 +299,36 @@ static void test_one_request_captured_twice_has_one_parent (void **state)
   pair_destroy (&pair);
 }
 
+/* A gateway passed the header on as it came: who called the last one, the first
+ * sender or the gateway? Not known, whatever the order. */
+static void test_one_request_sent_by_two_has_no_parent (void **state)
+{
+  (void) state;
+  for (int order = 0; order < 2; order++) {
+    pair_t pair = pair_new (0);
+    weft_report_t root = report_of (WEFT_REPORT_CAPTURE, 0, 10, 0, 100);
+    weft_report_t sent = report_of (WEFT_REPORT_EMBED, 77, 10, 10, 60);
+    weft_report_t gateway = report_of (WEFT_REPORT_CAPTURE, 77, 20, 15, 55);
+    weft_report_t passed_on = report_of (WEFT_REPORT_EMBED, 77, 20, 20, 50);
+    weft_report_t last = report_of (WEFT_REPORT_CAPTURE, 77, 30, 25, 45);
+    send_one (pair.correlate, 1, order ? &gateway : &passed_on);
+    send_one (pair.correlate, 0, &sent);
+    send_one (pair.correlate, 2, &last);
+    send_one (pair.correlate, 0, &root);
+    send_one (pair.correlate, 1, order ? &passed_on : &gateway);
+    ctl_execution_t *execution = the_task (&pair);
+    assert_int_equal (execution->count, 3);
+    for (uint32_t i = 0; i < execution->count; i++) {
+      const ctl_subtask_t *subtask = &execution->subtasks[i];
+      assert_true (subtask->parent == (subtask->id == 20 ? 0 : CTL_NO_PARENT));
+    }
+    assert_int_equal (execution->hops[CTL_HOP_PROVEN], 1);
+    assert_false (execution->complete);
+    ctl_execution_destroy (&execution);
+    pair_destroy (&pair);
+  }
+}
+
 static void test_an_answer_replaces_open (void **state)
 {
   (void) state;
@@ -601,6 +631,7 @@ int main (void)
       cmocka_unit_test (test_order_and_copies_change_nothing),
       cmocka_unit_test (test_lost_copies_never_make_a_wrong_parent),
       cmocka_unit_test (test_one_request_captured_twice_has_one_parent),
+      cmocka_unit_test (test_one_request_sent_by_two_has_no_parent),
       cmocka_unit_test (test_an_answer_replaces_open),
       cmocka_unit_test (test_a_timeout_is_the_senders_to_tell),
       cmocka_unit_test (test_hostile_circles_end),

@@ -239,7 +239,7 @@ static void test_pipelined (void **state)
   app_say (FD,
            "HTTP/1.1 201 C\r\nContent-Length: 0\r\n\r\nHTTP/1.1 202 A\r\nContent-Length: 99\r\n\r\nHTTP/1.1");
   assert_int_equal (fake_report_count, 2);
-  assert_int_equal (context (&now), 1);
+  assert_int_equal (context (&now), 0); // it waited: any thread may be the one that takes it up
   app_say (FD, " 203 N\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
   assert_int_equal (report (0)->status, 201);
   assert_int_equal (report (1)->status, 202);

@@ -78,15 +78,17 @@ static void test_foreign_work (void **state)
   probe_context_close (b);
 }
 
-static void test_event_loop (void **state)
+/* On a thread of its own: what a thread has shown once holds for its life. */
+static void *loops (void *unused)
 {
   probe_context_event_loop ();
   assert_unknown (WEFT_REASON_EVENT_LOOP);
   probe_handle_t a = probe_context_open (task, 1);
-  assert_known (task, 1); // opened after the wait: X3
+  assert_unknown (WEFT_REASON_EVENT_LOOP); // does this thread do the work itself?
   probe_context_close (a);
   probe_context_event_loop ();
   probe_handle_t b = probe_context_open (task, 2);
+  assert_known (task, 2);      // it does: X3
   probe_context_event_loop (); // waits while its work is open: for good
   assert_unknown (WEFT_REASON_EVENT_LOOP);
   probe_context_close (b);
@@ -95,6 +97,35 @@ static void test_event_loop (void **state)
   probe_context_close (c);
   probe_context_reset ();
   assert_unknown (WEFT_REASON_NO_CONTEXT);
+  return NULL;
+}
+
+static void elsewhere_run (void *(*run) (void *) )
+{
+  pthread_t thread;
+  assert_int_equal (pthread_create (&thread, NULL, run, NULL), 0);
+  pthread_join (thread, NULL);
+}
+
+static void test_event_loop (void **state)
+{
+  elsewhere_run (loops);
+}
+
+/* What waits behind another request may be taken up by any thread. */
+static void test_queued (void **state)
+{
+  probe_handle_t a = probe_context_open (task, 1), b = probe_context_open (other, 2);
+  probe_context_queued (b);
+  assert_unknown (WEFT_REASON_SEVERAL_OPEN);
+  probe_context_close (a);
+  assert_unknown (WEFT_REASON_SEVERAL_OPEN);
+  probe_context_close (b);
+  a = probe_context_open (task, 3);
+  assert_known (task, 3);
+  probe_context_close (a);
+  probe_context_queued (a); // gone: nobody's
+  probe_context_queued (0);
 }
 
 static void test_reset (void **state)
@@ -118,6 +149,10 @@ static void test_find (void **state)
   assert_true (context.subtask == 12);
   assert_int_equal (probe_context_find (task, 98, &context), 0);
   assert_int_equal (probe_context_find (task, 0, &context), 0);
+  probe_handle_t again = probe_context_receive (task, 13, 99); // a retry: which of the two forwards?
+  assert_int_equal (probe_context_find (task, 99, &context), 2);
+  probe_context_close (again);
+  assert_int_equal (probe_context_find (task, 99, &context), 1);
   probe_context_close (a);
   assert_int_equal (probe_context_find (task, 99, &context), 0);
   probe_context_close (b);
@@ -170,17 +205,19 @@ static int slot_set (probe_handle_t handle)
   return 0;
 }
 
+static const probe_slot_t slot = {slot_get, slot_set};
+
 static void test_adapter (void **state)
 {
-  static const probe_slot_t slot = {slot_get, slot_set};
   slot_value = 0;
   slot_result = 0;
   probe_context_use (&slot);
   assert_unknown (WEFT_REASON_NO_CONTEXT);
   probe_handle_t a = probe_context_open (task, 1);
   assert_true (slot_value == a);
-  probe_context_event_loop (); // X4: the thread does not count
-  assert_known (task, 1);
+  slot_value = 0; // another virtual thread on the same thread: X4
+  probe_context_event_loop ();
+  slot_value = 0;
   probe_handle_t b = probe_context_open (other, 2);
   assert_known (other, 2);
   slot_value = a;
@@ -198,14 +235,73 @@ static void test_adapter (void **state)
   probe_context_use (NULL);
 }
 
+/* X2 on a logical thread. */
+static void test_adapter_several (void **state)
+{
+  slot_value = 0;
+  slot_result = 0;
+  probe_context_use (&slot);
+  probe_handle_t a = probe_context_open (task, 1), b = probe_context_open (other, 2);
+  assert_unknown (WEFT_REASON_SEVERAL_OPEN);
+  probe_context_close (a);
+  assert_known (other, 2);
+  a = probe_context_open (task, 3);
+  probe_handle_t c = probe_context_open (task, 4);
+  probe_context_close (a);
+  probe_context_close (b);
+  assert_unknown (WEFT_REASON_SEVERAL_OPEN); // three were open: no more account
+  probe_context_close (c);
+  a = probe_context_open (task, 5);
+  assert_known (task, 5);
+  probe_context_foreign ();
+  assert_unknown (WEFT_REASON_SEVERAL_OPEN);
+  probe_context_close (a);
+  probe_context_use (NULL);
+}
+
+/* X3 on a logical thread. */
+static void *adapter_loops (void *unused)
+{
+  slot_value = 0;
+  slot_result = 0;
+  probe_context_use (&slot);
+  probe_context_event_loop ();
+  assert_unknown (WEFT_REASON_EVENT_LOOP);
+  probe_handle_t a = probe_context_open (task, 1);
+  assert_unknown (WEFT_REASON_EVENT_LOOP);
+  probe_context_close (a);
+  probe_context_event_loop ();
+  assert_unknown (WEFT_REASON_EVENT_LOOP);
+  a = probe_context_open (task, 2);
+  assert_known (task, 2);
+  probe_context_event_loop (); // for good
+  assert_unknown (WEFT_REASON_EVENT_LOOP);
+  probe_context_close (a);
+  a = probe_context_open (task, 3);
+  assert_unknown (WEFT_REASON_EVENT_LOOP);
+  probe_context_close (a);
+  probe_context_reset ();
+  a = probe_context_open (task, 4);
+  assert_known (task, 4);
+  probe_context_close (a);
+  probe_context_use (NULL);
+  return NULL;
+}
+
+static void test_adapter_event_loop (void **state)
+{
+  elsewhere_run (adapter_loops);
+}
+
 int main (void)
 {
 #define TEST(name) cmocka_unit_test_setup (name, fake_setup)
   const struct CMUnitTest tests[] = {
-      TEST (test_open_and_close), TEST (test_several),      TEST (test_more_than_remembered),
-      TEST (test_event_loop),     TEST (test_foreign_work), TEST (test_reset),
-      TEST (test_find),           TEST (test_other_thread), TEST (test_full),
-      TEST (test_adapter),
+      TEST (test_open_and_close), TEST (test_several),         TEST (test_more_than_remembered),
+      TEST (test_event_loop),     TEST (test_foreign_work),    TEST (test_reset),
+      TEST (test_find),           TEST (test_other_thread),    TEST (test_full),
+      TEST (test_adapter),        TEST (test_adapter_several), TEST (test_adapter_event_loop),
+      TEST (test_queued),
   };
   return cmocka_run_group_tests (tests, NULL, fake_teardown);
 }

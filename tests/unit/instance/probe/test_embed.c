@@ -313,53 +313,6 @@ static void test_private_carrier (void **state)
   private_line (OWN ("traceparent: " TP "\r\n"), SIZE_MAX);
 }
 
-/* A gateway: the header that it received goes out again as it came. */
-static void forward (const char *text, size_t digits, size_t accept, uint32_t flags)
-{
-  char expected[256];
-  fake_setup (NULL);
-  probe_handle_t handle = probe_context_receive (theirs, 77, THEIR_REQUEST);
-  probe_context_event_loop (); // whoever sends it: the ids say whose it is
-  fake_connect (FD);
-  fake[FD].accept = accept;
-  fake[FD].nonblocking = 1;
-  app_say (FD, text);
-  app_hear (FD, OK);
-  const weft_report_t *report = only_report ();
-  assert_memory_equal (report->task, theirs, 16);
-  assert_true (report->request != THEIR_REQUEST && report->subtask == 77);
-  assert_int_equal (report->flags, flags);
-  snprintf (expected, sizeof expected, "%s", text);
-  weft_hex_put_u64 (expected + digits, report->request);
-  assert_sent (FD, expected, strlen (text));
-  probe_context_close (handle);
-}
-
-static void test_forwarded (void **state)
-{
-  const char *own = OWN ("Accept: x\r\ntraceparent: " TP "\r\nUser-Agent: y\r\n");
-  size_t digits = (size_t) (strstr (own, "b7ad") - own);
-  for (size_t accept = 0; accept < strlen (own); accept++) {
-    // Digits that left before the blank line was seen cannot be changed any more.
-    forward (own, digits, accept, 0);
-  }
-  const char *private = OWN ("weft-task: 0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331\r\n");
-  forward (private, (size_t) (strstr (private, "b7ad") - private), 0, WEFT_REPORT_PRIVATE);
-}
-
-static void test_forwarded_too_late (void **state)
-{
-  probe_handle_t handle = probe_context_receive (theirs, 77, THEIR_REQUEST);
-  fake_connect (FD);
-  app_say (FD, "GET / HTTP/1.1\r\ntraceparent: " TP "\r\n");
-  app_say (FD, "\r\n");
-  app_hear (FD, OK);
-  assert_sent (FD, "GET / HTTP/1.1\r\ntraceparent: " TP "\r\n\r\n", 88);
-  assert_true (only_report ()->request == THEIR_REQUEST);
-  assert_int_equal (only_report ()->flags, WEFT_REPORT_ADOPTED);
-  probe_context_close (handle);
-}
-
 /* ---- limits -------------------------------------------------------------- */
 static void test_head_limits (void **state)
 {
@@ -529,6 +482,22 @@ static void test_tunnels (void **state)
   assert_int_equal (only_report ()->error, WEFT_ERROR_NONE);
 }
 
+/* Docker's attach: a plain answer without an end, then raw bytes both ways. */
+static void test_hijacked (void **state)
+{
+  probe_trace_t trace;
+  fake_connect (FD);
+  app_say (FD, GET);
+  assert_inserted (GET, strlen (HEAD), &trace);
+  fake[FD].sent_size = 0;
+  app_hear (FD, "HTTP/1.1 200 OK\r\nContent-Type: application/vnd.docker.raw-stream\r\n\r\n");
+  app_say (FD, GET);
+  app_hear (FD, "echo");
+  app_say (FD, GET);
+  assert_sent (FD, GET GET, 2 * strlen (GET));
+  assert_int_equal (fake_counter (SHM_COUNT_GIVEN_UP_TUNNEL), 1);
+}
+
 static void test_until_close (void **state)
 {
   say_and_hear (GET);
@@ -644,35 +613,20 @@ int main (void)
 {
 #define TEST(name) cmocka_unit_test_setup (name, fake_setup)
   const struct CMUnitTest tests[] = {
-      TEST (test_insert),
-      TEST (test_orphan),
-      TEST (test_told_nothing),
-      TEST (test_unmatched),
-      TEST (test_short_writes),
-      TEST (test_split_calls),
-      TEST (test_one_byte_calls),
-      TEST (test_refused_and_changed),
-      TEST (test_never_sent),
-      TEST (test_keep_alive),
-      TEST (test_adopted),
-      TEST (test_invalid_ones),
-      TEST (test_private_carrier),
-      TEST (test_forwarded),
-      TEST (test_forwarded_too_late),
-      TEST (test_head_limits),
-      TEST (test_addresses),
-      TEST (test_answered_inside_the_call),
-      TEST (test_pipelined),
-      TEST (test_too_many_in_flight),
-      TEST (test_expect_continue),
-      TEST (test_chunked),
-      TEST (test_tunnels),
-      TEST (test_until_close),
-      TEST (test_broken_answers),
-      TEST (test_unasked_answer),
-      TEST (test_disproof),
-      TEST (test_file_in_disguise),
-      TEST (test_cut_and_gone),
+      TEST (test_insert),           TEST (test_orphan),
+      TEST (test_told_nothing),     TEST (test_unmatched),
+      TEST (test_short_writes),     TEST (test_split_calls),
+      TEST (test_one_byte_calls),   TEST (test_refused_and_changed),
+      TEST (test_never_sent),       TEST (test_keep_alive),
+      TEST (test_adopted),          TEST (test_invalid_ones),
+      TEST (test_private_carrier),  TEST (test_head_limits),
+      TEST (test_addresses),        TEST (test_answered_inside_the_call),
+      TEST (test_pipelined),        TEST (test_too_many_in_flight),
+      TEST (test_expect_continue),  TEST (test_chunked),
+      TEST (test_tunnels),          TEST (test_hijacked),
+      TEST (test_until_close),      TEST (test_broken_answers),
+      TEST (test_unasked_answer),   TEST (test_disproof),
+      TEST (test_file_in_disguise), TEST (test_cut_and_gone),
   };
   return cmocka_run_group_tests (tests, NULL, fake_teardown);
 }

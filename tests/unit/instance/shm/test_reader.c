@@ -85,6 +85,7 @@ static void test_every_field_crosses (void **state)
   assert_int_equal (got.name_size, 6);
   assert_memory_equal (got.name, "GET /x", 6);
   assert_int_equal (shm_reader_next (reader, &got), 0);
+  shm_reader_consume (reader);
   assert_true (shm_ring (base, 0)->tail == 128);
 }
 
@@ -106,6 +107,7 @@ static void expect_corrupt (void)
 {
   assert_int_equal (shm_reader_next (reader, &got), 0);
   assert_true (shm_reader_corrupt (reader) == 1);
+  shm_reader_consume (reader);
   assert_true (shm_ring (base, 0)->tail == shm_ring (base, 0)->head);
   /* and the ring works again */
   shm_ring (base, 0)->head = shm_ring (base, 0)->tail =
@@ -183,6 +185,7 @@ static void test_tail_in_memory_is_not_believed (void **state)
   write_one ("GET /x");
   shm_ring (base, 0)->tail = 0x123456789;
   assert_int_equal (shm_reader_next (reader, &got), 1);
+  shm_reader_consume (reader);
   assert_true (shm_ring (base, 0)->tail == 128);
 }
 
@@ -205,6 +208,7 @@ static void test_random_memory (void **state)
       assert_true (i < SHM_RINGS * 600);
       assert_true (got.name_size <= WEFT_NAME_MAX && got.kind >= 1 && got.kind <= 3);
     }
+    shm_reader_consume (reader);
   }
   assert_true (shm_reader_corrupt (reader) > 0);
 }
@@ -304,7 +308,8 @@ static unsigned seal (uint64_t number, const char *text)
   char *data = shm_spool_reserve (reader, &slot);
   assert_non_null (data);
   snprintf (data, WEFT_BATCH_MAX, "%s", text);
-  shm_spool_seal (reader, slot, number, strlen (text));
+  static const uint64_t told[WEFT_LOSS_WIRE_COUNT] = {7};
+  shm_spool_seal (reader, slot, number, strlen (text), told);
   return slot;
 }
 
@@ -364,6 +369,42 @@ static void test_a_new_sidecar_goes_on (void **state)
   assert_memory_equal (got.name, "GET /2", 6);
   assert_true (shm_spool_last (next) == 41);
   shm_reader_destroy (&next);
+}
+
+/* L6: dead before the seal, nothing has happened; dead right behind it, all has. */
+static void test_a_sidecar_that_dies_around_the_seal (void **state)
+{
+  shm_control_t *control = shm_control (base);
+  shm_reader_t *next;
+  write_one ("GET /1");
+  write_one ("GET /2");
+  assert_int_equal (shm_reader_next (reader, &got), 1);
+  assert_int_equal (shm_reader_over (base, &next), 0);
+  assert_int_equal (shm_reader_next (next, &got), 1);
+  assert_memory_equal (got.name, "GET /1", 6);
+  shm_reader_destroy (&next);
+  seal (5, "x");
+  for (unsigned n = 0; n < SHM_RINGS; n++)
+    shm_ring (base, n)->tail = 0;
+  control->batch_last = 4;
+  memset (control->lost_reported, 0, sizeof control->lost_reported);
+  assert_int_equal (shm_reader_over (base, &next), 0);
+  assert_int_equal (shm_reader_next (next, &got), 1);
+  assert_memory_equal (got.name, "GET /2", 6);
+  assert_true (control->batch_last == 5 && control->lost_reported[0] == 7);
+  shm_reader_destroy (&next);
+}
+
+static void test_what_is_unread_comes_again (void **state)
+{
+  write_one ("GET /1");
+  write_one ("GET /2");
+  assert_int_equal (shm_reader_next (reader, &got), 1);
+  shm_reader_unread (reader);
+  assert_int_equal (shm_reader_next (reader, &got), 1);
+  assert_memory_equal (got.name, "GET /1", 6);
+  assert_int_equal (shm_reader_next (reader, &got), 1);
+  assert_int_equal (shm_reader_next (reader, &got), 0);
 }
 
 /* ---- finding it --------------------------------------------------------------------- */
@@ -452,6 +493,8 @@ int main (void)
       TEST (test_spool_full),
       TEST (test_torn_slot_is_dropped),
       TEST (test_a_new_sidecar_goes_on),
+      TEST (test_a_sidecar_that_dies_around_the_seal),
+      TEST (test_what_is_unread_comes_again),
       TEST (test_open_own_process),
       TEST (test_open_refuses),
       TEST (test_open_refuses_what_is_not_sealed),

@@ -282,6 +282,7 @@ static void test_written_is_read_plus_lost (void **state)
       assert_true (got.tid == 100 + who);
       read_of[who]++;
     }
+    shm_reader_consume (reader);
   }
   uint64_t read = 0, written = 0, heads = 0;
   for (int i = 0; i < WRITERS; i++) {

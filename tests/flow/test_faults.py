@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Twenty moments at which something is killed, stopped, cut or used up, under load. Whatever
+it is: events attempted = stored + dropped by cause + tail, exactly; no lease is outlived; and
+nothing grows. `make stress` runs 500 of them, WEFT_SEED repeats a run."""
+import sys
+import time
+
+import processes
+import pytest
+from conftest import missing
+
+sys.path.insert(0, str(processes.ROOT / "tests" / "fault"))
+import harness  # noqa: E402
+import session  # noqa: E402
+
+BUILD = processes.ROOT / "build" / "faults"
+MOMENTS, EACH, STOP_SECONDS = 20, 7, 3
+
+
+@pytest.fixture
+def build():
+    """With the fault points in: never the build that is shipped."""
+    if not (BUILD / "tests" / "fault" / "event_writer").exists():
+        missing("%s (make FAULTS=1 fault-tools)" % BUILD)
+    return BUILD
+
+
+def test_twenty_moments(seed, build):
+    assert session.run(seed, MOMENTS, EACH, STOP_SECONDS, build) == []
+
+
+def test_the_audit_notices_a_lost_batch(rng, build):
+    """The audit can fail: a journal without its last batch is no whole one."""
+    field = harness.Harness(harness.Stage(rng, build), rng, vms=1)
+    try:
+        time.sleep(0.3)
+        assert field.audit() == []
+        del field.kept[max(field.kept)]
+        found = field.audit()
+    finally:
+        field.close()
+    assert any("are missing" in line for line in found), found
