@@ -17,6 +17,10 @@ typedef enum {
 
 typedef struct ctl_client_t ctl_client_t;
 
+/* For every client that is opened from then on: the directory of keys ("": none), and whether plain tcp
+ * beyond this host is wanted. The directory is copied. */
+void ctl_client_use (const char *keys, int plain_tcp);
+
 /* 0, or a status; why not has been said on stderr. */
 int ctl_client_open (const char *address, ctl_client_how_t how, ctl_client_t **ret_self);
 void ctl_client_close (ctl_client_t **self_p);
