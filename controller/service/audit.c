@@ -135,6 +135,9 @@ static void write_line (ctl_audit_t *self, json_t *json)
     text = shorten (json, text);
   json_decref (json);
   size_t size = text ? strlen (text) : 0;
+  for (char *rubout = text;
+       rubout && (rubout = strchr (rubout, 0x7f));) /* the one that JSON leaves as it is */
+    *rubout = '?';
   if (text)
     text[size] = '\n'; /* one write, terminator and all: it is not needed any more */
   if (!text || append (self, text, size + 1) < 0)
