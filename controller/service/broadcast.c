@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <uuid/uuid.h>
 #include <zmq.h>
 
@@ -51,6 +52,9 @@ int ctl_broadcast_bind (ctl_broadcast_t *self, int type, weft_endpoint_t which, 
     zmq_close (socket);
     return busy ? WEFT_E_BUSY : WEFT_E_IO;
   }
+  const char *path = weft_endpoint_directory (endpoint);
+  if (path)
+    chmod (path, 0600); /* in a directory that is closed anyway: a second lock */
   *ret_socket = socket;
   return 0;
 }
