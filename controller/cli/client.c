@@ -391,11 +391,17 @@ static int open_with (const char *address, const weft_keys_t *keys, ctl_client_h
   return rc;
 }
 
+int ctl_client_keys (const char *address, const char *role, weft_keys_t *ret_keys, char *why, size_t why_size)
+{
+  *ret_keys = (weft_keys_t){.plain_tcp = use.plain_tcp};
+  return weft_keys_for (address, use.keys, role, ret_keys, why, why_size);
+}
+
 int ctl_client_open (const char *address, ctl_client_how_t how, ctl_client_t **ret_self)
 {
-  weft_keys_t keys = {.plain_tcp = use.plain_tcp};
+  weft_keys_t keys;
   char why[WEFT_KEYS_DIR_MAX + 300] = "";
-  int rc = weft_keys_for (address, use.keys, "client", &keys, why, sizeof why);
+  int rc = ctl_client_keys (address, "client", &keys, why, sizeof why);
   if (rc < 0)
     weft_log_error ("cannot connect to %s: %s", address, *why ? why : weft_status_text (rc));
   else
