@@ -20,6 +20,7 @@
 
 #include "../task/correlate.h"
 #include "../task/instances.h"
+#include "audit.h"
 #include "broadcast.h"
 #include "instructions.h"
 #include "journal.h"
@@ -52,6 +53,7 @@ typedef struct {
   ctl_instructions_t *instructions;
   ctl_correlate_t *correlate;
   ctl_journal_t *journal;
+  ctl_audit_t *audit; /* NULL: who comes and goes is not written down */
 } ctl_intake_links_t;
 
 typedef struct ctl_intake_t ctl_intake_t;
