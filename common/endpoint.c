@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "endpoint.h"
 
+#include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,4 +116,25 @@ int weft_endpoint_default (char out[WEFT_ENDPOINT_MAX])
   if (status == 0)
     memcpy (out, base, (size_t) size + 1);
   return status;
+}
+
+const char *weft_endpoint_directory (const char *base)
+{
+  return strncmp (base, "ipc://", 6) == 0 ? base + 6 : NULL;
+}
+
+int weft_endpoint_is_loopback (const char *base)
+{
+  char host[64];
+  if (strncmp (base, "tcp://", 6) != 0)
+    return 0;
+  const char *from = base + 6, *colon = strrchr (from, ':');
+  if (!colon || (size_t) (colon - from) >= sizeof host)
+    return 0;
+  memcpy (host, from, (size_t) (colon - from));
+  host[colon - from] = 0;
+  struct in_addr four;
+  if (inet_pton (AF_INET, host, &four) == 1)
+    return (ntohl (four.s_addr) >> 24) == 127;
+  return strcmp (host, "[::1]") == 0 || strcmp (host, "localhost") == 0;
 }

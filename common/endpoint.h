@@ -18,4 +18,9 @@ int weft_endpoint (const char *base, weft_endpoint_t which, char out[WEFT_ENDPOI
  * directory exists, else ipc:///tmp/weft-UID. */
 int weft_endpoint_default (char out[WEFT_ENDPOINT_MAX]);
 
+/* The DIR of ipc://DIR, borrowed from the address; NULL for tcp. */
+const char *weft_endpoint_directory (const char *base);
+/* 1 for tcp to a loopback address: 127.0.0.0/8, [::1] or localhost, the port included. */
+int weft_endpoint_is_loopback (const char *base);
+
 #endif

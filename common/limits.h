@@ -101,4 +101,25 @@
 #define WEFT_REPLAY_STALL_MS  30000      /* nothing acknowledged for so long: the replay ends, and says so */
 #define WEFT_REPLAY_TASKS_MAX (1u << 24) /* distinct task ids that are counted: 512 MiB at most */
 
+/* ---- strangers, keys, audit -------------------------------------------- */
+#define WEFT_KEY_FILE_MAX 4096 /* bytes of one key file: two lines and comments */
+#define WEFT_KEYS_MAX     4096 /* keys admitted in one role: one for every instance */
+#define WEFT_KEY_NAME_MAX 48   /* bytes; it stands in the audit log and in a ZAP user id */
+#define WEFT_WHO_MAX      112  /* bytes; "key " and a name, or uid and pid */
+#define WEFT_HANDSHAKE_MS 3000 /* a peer that has not said who it is by then is dropped */
+#define WEFT_BACKLOG      1024 /* connections the kernel holds between two looks of libzmq */
+#define WEFT_CONNECTIONS_MAX                                                                                 \
+  12288 /* open at once on the three sockets; two each for every instance, and clients */
+#define WEFT_DESCRIPTORS_MAX 16384      /* of the controller: the above, and its files */
+#define WEFT_RECEIVE_HWM     100        /* frames of one peer in the queue: 12.5 MiB at most */
+#define WEFT_GUARD_BURST     256        /* handshakes judged between two looks at the other sockets */
+#define WEFT_CONTROL_BURST   64         /* requests answered between two looks at the other sockets */
+#define WEFT_REQUESTS_RATE   500        /* a second from one client; a verb that waits asks 100 times */
+#define WEFT_REQUESTS_BURST  1000       /* at once from one client that was quiet before */
+#define WEFT_REQUESTS_PEERS  256        /* clients whose rate is known; the one quiet longest gives way */
+#define WEFT_PING_REMOTE_MS  3000       /* another host, and a handshake with keys */
+#define WEFT_AUDIT_FILE_MAX  (8u << 20) /* bytes; then audit.log becomes audit.log.1 */
+#define WEFT_AUDIT_LINE_MAX  16384      /* bytes; of a longer one the arguments are left out */
+#define WEFT_AUDIT_FILES_MAX 4          /* audit.log.1 to .4 are kept: some 200,000 lines */
+
 #endif

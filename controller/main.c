@@ -6,6 +6,7 @@
 
 #include "../common/log.h"
 #include "../common/status.h"
+#include "cli/client.h"
 #include "cli/usage.h"
 #include "cli/verbs.h"
 
@@ -44,6 +45,7 @@ int main (int argc, char **argv)
     ctl_usage_verb (stdout, verb);
   if (rc)
     return rc == 1 ? CTL_EXIT_OK : CTL_EXIT_USAGE;
+  ctl_client_use (call.keys, ctl_call_has (&call, "plain-tcp"));
   rc = verb->run (&call);
   errno = 0;
   if ((fflush (stdout) == EOF || ferror (stdout)) && rc == CTL_EXIT_OK) {

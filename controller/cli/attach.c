@@ -48,13 +48,14 @@ static int add_pids (const ctl_call_t *call, ctl_words_t *words)
 int ctl_verb_attach (ctl_call_t *call)
 {
   static char room[CTL_SIDECAR_WORDS_MAX + 1][16];
-  ctl_words_t words = {.word = {"weft-instance", "attach", "--controller", call->address}, .count = 4};
+  ctl_words_t words;
   const char *service = ctl_call_value (call, "service", NULL);
   int all = ctl_call_has (call, "all"), count = 0;
   if ((call->operand_count == 0) == !all) {
     weft_log_error ("attach: give PIDs, or --all; `weft profile` lists what could be joined");
     return CTL_EXIT_USAGE;
   }
+  ctl_words_begin (&words, call, "attach");
   if (service) {
     ctl_words_add (&words, "--service");
     ctl_words_add (&words, service);

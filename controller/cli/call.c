@@ -83,6 +83,15 @@ static int find_address (ctl_call_t *self)
   return 0;
 }
 
+static int find_keys (ctl_call_t *self)
+{
+  int rc = weft_keys_directory (ctl_call_value (self, "keys", NULL), self->keys);
+  if (rc < 0)
+    weft_log_error ("bad directory of keys: %s; give --keys an absolute path of less than %d bytes",
+                    weft_status_text (rc), WEFT_KEYS_DIR_MAX - WEFT_KEY_NAME_MAX - 32);
+  return rc;
+}
+
 int ctl_call_parse (ctl_call_t *self, const ctl_verb_t *verb, int argc, char **argv)
 {
   *self = (ctl_call_t){.verb = verb};
@@ -99,7 +108,7 @@ int ctl_call_parse (ctl_call_t *self, const ctl_verb_t *verb, int argc, char **a
     return usage_error (self, "not expected: ", self->operands[verb->operands_max]);
   if (ctl_call_has (self, "json") && ctl_call_has (self, "csv"))
     return usage_error (self, "--json and --csv exclude each other", "");
-  return find_address (self);
+  return find_keys (self) < 0 ? WEFT_E_USAGE : find_address (self);
 }
 
 int ctl_call_has (const ctl_call_t *self, const char *name)

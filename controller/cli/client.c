@@ -14,6 +14,7 @@
 #include <zmq.h>
 
 #include "../../common/clocks.h"
+#include "../../common/keys.h"
 #include "../../common/log.h"
 #include "../../common/status.h"
 #include "../../common/wire.h"
@@ -27,8 +28,21 @@ struct ctl_client_t {
   void *context;
   void *socket;
   char address[WEFT_ENDPOINT_MAX];
+  void *monitor; /* of the socket: whether its keys, or ours, are refused */
+  int refused, hung_up;
   int gone; /* it was said once; nobody is asked again */
 };
+
+static struct {
+  char keys[WEFT_KEYS_DIR_MAX];
+  int plain_tcp;
+} use;
+
+void ctl_client_use (const char *keys, int plain_tcp)
+{
+  snprintf (use.keys, sizeof use.keys, "%s", keys);
+  use.plain_tcp = plain_tcp;
+}
 
 const char *ctl_client_address (const ctl_client_t *self)
 {
@@ -42,13 +56,34 @@ void ctl_client_close (ctl_client_t **self_p)
     return;
   if (self->socket)
     zmq_close (self->socket);
+  if (self->monitor)
+    zmq_close (self->monitor);
   if (self->context)
     zmq_ctx_term (self->context);
   free (self);
   *self_p = NULL;
 }
 
-static int connect_to (const char *address, ctl_client_t **ret_self)
+static int secure (ctl_client_t *self, const weft_keys_t *keys)
+{
+  static const char place[] = "inproc://client-monitor";
+  if (keys->loaded &&
+      (zmq_setsockopt (self->socket, ZMQ_CURVE_SERVERKEY, keys->controller, WEFT_KEY_TEXT) < 0 ||
+       zmq_setsockopt (self->socket, ZMQ_CURVE_PUBLICKEY, keys->own.public_key, WEFT_KEY_TEXT) < 0 ||
+       zmq_setsockopt (self->socket, ZMQ_CURVE_SECRETKEY, keys->own.secret_key, WEFT_KEY_TEXT) < 0))
+    return -1;
+  if (zmq_socket_monitor (self->socket, place,
+                          ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                              ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL) < 0)
+    return -1;
+  int unlimited = 0;
+  self->monitor = zmq_socket (self->context, ZMQ_PAIR);
+  return self->monitor && zmq_setsockopt (self->monitor, ZMQ_RCVHWM, &unlimited, sizeof unlimited) == 0
+             ? zmq_connect (self->monitor, place)
+             : -1;
+}
+
+static int connect_to (const char *address, const weft_keys_t *keys, ctl_client_t **ret_self)
 {
   char endpoint[WEFT_ENDPOINT_MAX], why[200];
   int rc = weft_endpoint (address, WEFT_ENDPOINT_CONTROL, endpoint, why, sizeof why);
@@ -65,7 +100,7 @@ static int connect_to (const char *address, ctl_client_t **ret_self)
   if (!self->socket || zmq_setsockopt (self->socket, ZMQ_LINGER, &linger, sizeof linger) < 0 ||
       zmq_setsockopt (self->socket, ZMQ_IPV6, &ipv6, sizeof ipv6) < 0 ||
       zmq_setsockopt (self->socket, ZMQ_MAXMSGSIZE, &frame_max, sizeof frame_max) < 0 ||
-      zmq_connect (self->socket, endpoint) < 0) {
+      secure (self, keys) < 0 || zmq_connect (self->socket, endpoint) < 0) {
     ctl_client_close (&self);
     return WEFT_E_IO;
   }
@@ -91,20 +126,43 @@ static int somebody_listens (const char *address)
   return rc == 0;
 }
 
+/* The first refusal stands: libzmq would try for ever. One that hangs up does not know our idea of its key, or
+ * is on its way down. */
+static void note_refusal (ctl_client_t *self)
+{
+  uint8_t frame[6];
+  char endpoint[WEFT_ENDPOINT_MAX];
+  while (zmq_recv (self->monitor, frame, sizeof frame, ZMQ_DONTWAIT) == (int) sizeof frame) {
+    zmq_recv (self->monitor, endpoint, sizeof endpoint, ZMQ_DONTWAIT);
+    uint16_t event;
+    memcpy (&event, frame, sizeof event);
+    if (event == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL)
+      self->hung_up = 1;
+    else
+      self->refused = 1;
+  }
+}
+
 static int await (ctl_client_t *self, unsigned timeout_ms)
 {
   uint64_t end_ns = weft_mono_ns () + timeout_ms * WEFT_NS_PER_MS;
   for (;;) {
     uint64_t now_ns = weft_mono_ns ();
-    zmq_pollitem_t item = {.socket = self->socket, .events = ZMQ_POLLIN};
+    zmq_pollitem_t items[2] = {{.socket = self->socket, .events = ZMQ_POLLIN},
+                               {.socket = self->monitor, .events = ZMQ_POLLIN}};
     long left_ms = now_ns < end_ns ? (long) ((end_ns - now_ns) / WEFT_NS_PER_MS) + 1 : 0;
-    int rc = zmq_poll (&item, 1, left_ms < LOOK_MS ? left_ms : LOOK_MS);
-    if (rc > 0)
+    int rc = zmq_poll (items, 2, left_ms < LOOK_MS ? left_ms : LOOK_MS);
+    if (rc > 0 && items[0].revents)
       return 0;
+    if (rc > 0) {
+      note_refusal (self);
+      if (self->refused)
+        return WEFT_E_DENIED;
+    }
     if (rc < 0 && errno != EINTR)
       return WEFT_E_IO;
     if (rc == 0 && left_ms <= LOOK_MS)
-      return WEFT_E_TIMEOUT;
+      return self->hung_up ? WEFT_E_DENIED : WEFT_E_TIMEOUT;
     if (rc == 0 && !somebody_listens (self->address))
       return WEFT_E_GONE;
   }
@@ -217,14 +275,19 @@ int ctl_client_try (ctl_client_t *self, json_t *request, unsigned timeout_ms, js
 
 /* ---- finding or starting one -------------------------------------------- */
 
-static int reach (const char *address, ctl_client_t **ret_self)
+static unsigned ping_ms (const char *address)
+{
+  return ctl_place_ipc_dir (address) ? WEFT_PING_MS : WEFT_PING_REMOTE_MS;
+}
+
+static int reach (const char *address, const weft_keys_t *keys, ctl_client_t **ret_self)
 {
   if (!somebody_listens (address))
     return WEFT_E_NOT_FOUND;
   ctl_client_t *self = NULL;
-  int rc = connect_to (address, &self);
+  int rc = connect_to (address, keys, &self);
   if (rc == 0)
-    rc = ctl_client_try (self, json_pack ("{s:s}", "op", "ping"), WEFT_PING_MS, NULL);
+    rc = ctl_client_try (self, json_pack ("{s:s}", "op", "ping"), ping_ms (address), NULL);
   if (rc < 0)
     ctl_client_close (&self);
   else
@@ -277,14 +340,14 @@ static int start (const char *address, char *said, size_t said_size)
   return child > 0 && WIFEXITED (status) && WEXITSTATUS (status) == 0 ? 0 : WEFT_E_STATE;
 }
 
-static int start_and_reach (const char *address, ctl_client_t **ret_self)
+static int start_and_reach (const char *address, const weft_keys_t *keys, ctl_client_t **ret_self)
 {
   char said[1024] = "";
   int started = start (address, said, sizeof said);
   /* Another verb may have started one at the same moment: then ours could not. */
   uint64_t end_ns = weft_mono_ns () + (started == 0 ? WEFT_AUTOSTART_MS : 1000) * WEFT_NS_PER_MS;
   int rc;
-  while ((rc = reach (address, ret_self)) < 0 && weft_mono_ns () < end_ns) {
+  while ((rc = reach (address, keys, ret_self)) < 0 && weft_mono_ns () < end_ns) {
     struct timespec pause = {.tv_nsec = RETRY_MS * (long) WEFT_NS_PER_MS};
     nanosleep (&pause, NULL);
   }
@@ -296,26 +359,53 @@ static int start_and_reach (const char *address, ctl_client_t **ret_self)
   return rc;
 }
 
-int ctl_client_open (const char *address, ctl_client_how_t how, ctl_client_t **ret_self)
+static int open_with (const char *address, const weft_keys_t *keys, ctl_client_how_t how,
+                      ctl_client_t **ret_self)
 {
-  int rc = reach (address, ret_self);
+  int rc = reach (address, keys, ret_self);
   if (rc == 0)
     return 0;
   int local = ctl_place_ipc_dir (address) != NULL;
   if (rc == WEFT_E_NOT_FOUND && local &&
       (how == CTL_CLIENT_START || (how == CTL_CLIENT_STORE && has_store ())))
-    return start_and_reach (address, ret_self);
-  if (rc == WEFT_E_NOT_FOUND)
+    return start_and_reach (address, keys, ret_self);
+  if (rc == WEFT_E_DENIED)
+    weft_log_error ("the controller at %s refuses us: %s", address,
+                    local ? "it belongs to another user; be that user, or root"
+                    : keys->loaded
+                        ? "our client.key is not admitted there, or controller.pub is not its key; see "
+                          "`weft keys --help`"
+                        : "it wants keys, or does not speak our protocol; give --keys DIR");
+  else if (rc == WEFT_E_NOT_FOUND)
     weft_log_error (
         "no controller at %s: nobody listens there; start one with `weft controller`, or choose with "
         "--controller",
         address);
   else if (rc == WEFT_E_TIMEOUT)
     weft_log_error (
-        "no controller at %s: no answer within %d ms; start one with `weft controller`, or choose "
+        "no controller at %s: no answer within %u ms; start one with `weft controller`, or choose "
         "with --controller",
-        address, WEFT_PING_MS);
+        address, ping_ms (address));
   else
     weft_log_error ("no controller at %s: %s; choose with --controller", address, weft_status_text (rc));
+  return rc;
+}
+
+int ctl_client_keys (const char *address, const char *role, weft_keys_t *ret_keys, char *why, size_t why_size)
+{
+  *ret_keys = (weft_keys_t){.plain_tcp = use.plain_tcp};
+  return weft_keys_for (address, use.keys, role, ret_keys, why, why_size);
+}
+
+int ctl_client_open (const char *address, ctl_client_how_t how, ctl_client_t **ret_self)
+{
+  weft_keys_t keys;
+  char why[WEFT_KEYS_DIR_MAX + 300] = "";
+  int rc = ctl_client_keys (address, "client", &keys, why, sizeof why);
+  if (rc < 0)
+    weft_log_error ("cannot connect to %s: %s", address, *why ? why : weft_status_text (rc));
+  else
+    rc = open_with (address, &keys, how, ret_self);
+  weft_keys_clear (&keys);
   return rc;
 }

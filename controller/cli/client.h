@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../../common/keys.h"
+
 typedef enum {
   CTL_CLIENT_EXISTING, /* there must be one */
   CTL_CLIENT_STORE,    /* start one if there is a store it can answer from */
@@ -16,6 +18,15 @@ typedef enum {
 } ctl_client_how_t;
 
 typedef struct ctl_client_t ctl_client_t;
+
+/* For every client that is opened from then on: the directory of keys ("": none), and whether plain tcp
+ * beyond this host is wanted. The directory is copied. */
+void ctl_client_use (const char *keys, int plain_tcp);
+
+/* What "client" or "instance" needs for that address, of the same directory; clear them after use. Status
+ * as of weft_keys_read, with why. */
+int ctl_client_keys (const char *address, const char *role, weft_keys_t *ret_keys, char *why,
+                     size_t why_size);
 
 /* 0, or a status; why not has been said on stderr. */
 int ctl_client_open (const char *address, ctl_client_how_t how, ctl_client_t **ret_self);

@@ -9,6 +9,8 @@ int ctl_verb_controller (ctl_call_t *call)
   ctl_service_options_t options = {.listen = ctl_call_value (call, "listen", NULL),
                                    .journal = ctl_call_value (call, "journal", NULL),
                                    .store = ctl_call_value (call, "store", NULL),
+                                   .keys = call->keys,
+                                   .plain_tcp = ctl_call_has (call, "plain-tcp"),
                                    .background = ctl_call_has (call, "background")};
   if (ctl_call_duration (call, "idle-exit", WEFT_FOR_MAX_MS, 0, &options.idle_exit_ms) < 0)
     return CTL_EXIT_USAGE;

@@ -89,8 +89,9 @@ static int choose (profile_t *self)
 static int attach (profile_t *self, const ctl_roster_t *roster)
 {
   static char room[CTL_SIDECAR_WORDS_MAX][24];
-  ctl_words_t words = {.word = {"weft-instance", "attach", "--json", "--controller", self->call->address},
-                       .count = 5};
+  ctl_words_t words;
+  ctl_words_begin (&words, self->call, "attach");
+  ctl_words_add (&words, "--json");
   uint32_t missing = 0;
   for (uint32_t n = 0; n < self->pid_count; n++) {
     if (ctl_roster_pid (roster, self->pid[n])) {

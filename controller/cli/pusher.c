@@ -10,11 +10,13 @@
 #include "../../common/ids.h"
 #include "../../common/status.h"
 #include "../../common/wire.h"
+#include "client.h"
 
 #define LINGER_MS 2000
 
 struct ctl_pusher_t {
   void *context, *push, *sub;
+  weft_keys_t keys; /* of an instance: it speaks as one */
   zmq_msg_t frame;
   int has_frame;
 };
@@ -32,6 +34,11 @@ static void *socket_to (ctl_pusher_t *self, int type, const char *address, weft_
   int failed = zmq_setsockopt (socket, ZMQ_LINGER, &linger, sizeof linger) < 0 ||
                zmq_setsockopt (socket, ZMQ_IPV6, &ipv6, sizeof ipv6) < 0 ||
                zmq_setsockopt (socket, ZMQ_MAXMSGSIZE, &frame_max, sizeof frame_max) < 0;
+  if (self->keys.loaded)
+    failed = failed ||
+             zmq_setsockopt (socket, ZMQ_CURVE_SERVERKEY, self->keys.controller, WEFT_KEY_TEXT) < 0 ||
+             zmq_setsockopt (socket, ZMQ_CURVE_PUBLICKEY, self->keys.own.public_key, WEFT_KEY_TEXT) < 0 ||
+             zmq_setsockopt (socket, ZMQ_CURVE_SECRETKEY, self->keys.own.secret_key, WEFT_KEY_TEXT) < 0;
   if (type == ZMQ_PUSH)
     failed = failed || zmq_setsockopt (socket, ZMQ_SNDHWM, &hwm, sizeof hwm) < 0;
   else
@@ -48,6 +55,11 @@ int ctl_pusher_open (const char *address, ctl_pusher_t **ret_self, char *why, si
   ctl_pusher_t *self = calloc (1, sizeof *self);
   if (!self)
     return WEFT_E_NOMEM;
+  int status = ctl_client_keys (address, "instance", &self->keys, why, why_size);
+  if (status < 0) {
+    ctl_pusher_close (&self);
+    return status;
+  }
   self->context = zmq_ctx_new ();
   if (self->context) {
     self->sub = socket_to (self, ZMQ_SUB, address, WEFT_ENDPOINT_INSTRUCTIONS);
@@ -75,6 +87,7 @@ void ctl_pusher_close (ctl_pusher_t **self_p)
     zmq_close (self->sub);
   if (self->context)
     zmq_ctx_term (self->context);
+  weft_keys_clear (&self->keys);
   free (self);
   *self_p = NULL;
 }

@@ -10,7 +10,8 @@ int ctl_verb_run (ctl_call_t *call)
   if (ctl_client_open (call->address, CTL_CLIENT_START, &client) < 0)
     return CTL_EXIT_FAILED;
   ctl_client_close (&client);
-  ctl_words_t words = {.word = {"weft-instance", "run", "--controller", call->address}, .count = 4};
+  ctl_words_t words;
+  ctl_words_begin (&words, call, "run");
   const char *service = ctl_call_value (call, "service", NULL);
   int rc = 0;
   if (service) {

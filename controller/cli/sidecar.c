@@ -17,6 +17,17 @@
 
 #define PROGRAM "weft-instance"
 
+void ctl_words_begin (ctl_words_t *self, const ctl_call_t *call, const char *mode)
+{
+  *self = (ctl_words_t){.word = {PROGRAM, mode, "--controller", call->address}, .count = 4};
+  if (*call->keys) {
+    ctl_words_add (self, "--keys");
+    ctl_words_add (self, call->keys);
+  }
+  if (ctl_call_has (call, "plain-tcp"))
+    ctl_words_add (self, "--plain-tcp");
+}
+
 int ctl_words_add (ctl_words_t *self, const char *word)
 {
   if (self->count == CTL_SIDECAR_WORDS_MAX) {

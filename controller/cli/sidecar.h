@@ -6,6 +6,8 @@
 
 #include <jansson.h>
 
+#include "verbs.h"
+
 #define CTL_SIDECAR_WORDS_MAX 320 /* 256 pids and what stands before them */
 
 /* The words of one command line, NULL behind the last. */
@@ -14,6 +16,8 @@ typedef struct {
   int count;
 } ctl_words_t;
 
+/* `weft-instance MODE`, and where its controller is and how it is reached. Borrows from the call. */
+void ctl_words_begin (ctl_words_t *self, const ctl_call_t *call, const char *mode);
 /* Too many: WEFT_E_RANGE, said on stderr. */
 int ctl_words_add (ctl_words_t *self, const char *word);
 

@@ -60,7 +60,10 @@
   }
 
 const ctl_option_t ctl_common_options[] = {
-    {"controller", "ADDR", "ipc://DIR or tcp://127.0.0.1:PORT; else WEFT_CONTROLLER, else the user's own", 0},
+    {"controller", "ADDR", "ipc://DIR or tcp://HOST:PORT; else WEFT_CONTROLLER, else the user's own", 0},
+    {"keys", "DIR", "keys for a controller on tcp, made by `weft keys`; else WEFT_KEYS", 0},
+    {"plain-tcp", NULL, "without keys use tcp also beyond this host: for networks that nobody else reaches",
+     0},
     {"verbose", NULL, "say more on stderr", 0},
     {"help", NULL, "this text", 0},
 };
@@ -76,7 +79,7 @@ static const ctl_option_t profile_options[] = {
 };
 
 static const ctl_option_t controller_options[] = {
-    {"listen", "ADDR", "ipc://DIR, or tcp://127.0.0.1:PORT (that port and the two behind it)", 0},
+    {"listen", "ADDR", "ipc://DIR, or tcp://HOST:PORT (that port and the two behind it)", 0},
     {"journal", "DIR", "where reports are kept as they came; else beside the store", 0},
     {"journal-max", "SIZE", "how much the journal keeps at most, such as 2G; 256M if not given", 0},
     {"journal-age", "DURATION", "how long the journal keeps what is in the store; 168h if not given", 0},
@@ -123,6 +126,11 @@ static const ctl_option_t tasks_options[] = {
     {"limit", "N", "with --each: at most N executions", 0},
     OPT_JSON,
     OPT_CSV,
+};
+
+static const ctl_option_t keys_options[] = {
+    {"for", "NAME", "also make DIR/NAME, the keys of another host, and admit them", 0},
+    OPT_JSON,
 };
 
 static const ctl_option_t show_options[] = {
@@ -186,6 +194,14 @@ const ctl_verb_t ctl_verbs[] = {
      "marked as replayed: nothing is ever asked of them. Lost, repeated and damaged parts of the file are "
      "counted.",
      OPTIONS (replay_options), 1, 1, 0, ctl_verb_replay},
+    {"keys", "[DIR]", "make the keys of a controller on tcp, and list them",
+     "Makes what is missing in DIR and writes over nothing: controller.key stays on the controller's host; "
+     "client.key may give instructions, instance.key may report; clients/ and instances/ hold the public "
+     "keys that "
+     "are admitted, read at each connection: delete one there to shut it out. For another host --for NAME "
+     "makes "
+     "DIR/NAME: move it there and name it with --keys or WEFT_KEYS.",
+     OPTIONS (keys_options), 0, 1, 0, ctl_verb_keys},
 };
 const uint32_t ctl_verb_count = COUNT (ctl_verbs);
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../../common/keys.h"
 #include "../../common/limits.h"
 
 /* What main returns, and with it what every verb does. */
@@ -55,7 +56,8 @@ struct ctl_call_t {
   uint32_t given_count;
   char **operands; /* borrowed from argv */
   int operand_count;
-  char address[256]; /* of the controller */
+  char address[256];            /* of the controller */
+  char keys[WEFT_KEYS_DIR_MAX]; /* directory of keys, absolute; "": none */
 };
 
 /* Parses argv[1…] of `weft VERB …` (argv[0] is the verb). 0; WEFT_E_USAGE: said so on stderr;
@@ -92,5 +94,6 @@ int ctl_verb_tasks (ctl_call_t *call);
 int ctl_verb_show (ctl_call_t *call);
 int ctl_verb_record (ctl_call_t *call);
 int ctl_verb_replay (ctl_call_t *call);
+int ctl_verb_keys (ctl_call_t *call);
 
 #endif

@@ -5,19 +5,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <uuid/uuid.h>
 #include <zmq.h>
 
 #include "../../common/clocks.h"
 #include "../../common/status.h"
 
-/* Messages, not bytes: 1,000 frames of 64 KiB are 64 MiB a peer at worst. */
-#define WATER_MARK 1000
-#define LINGER_MS  200
+/* Messages, not bytes; instructions are small. */
+#define SEND_HWM  1000
+#define LINGER_MS 200
 
 struct ctl_broadcast_t {
   void *context;
   void *socket;
+  ctl_guard_t *guard;
   char address[WEFT_ENDPOINT_MAX];
   uint8_t uuid[WEFT_UUID_SIZE];
   uint8_t boot[WEFT_UUID_SIZE]; /* zeros: not known, then no clock of ours compares */
@@ -35,14 +37,15 @@ int ctl_broadcast_bind (ctl_broadcast_t *self, int type, weft_endpoint_t which, 
     snprintf (why, why_size, "%s", zmq_strerror (errno));
     return WEFT_E_IO;
   }
-  int linger = LINGER_MS, mark = WATER_MARK, ipv6 = strchr (self->address, '[') != NULL;
+  int linger = LINGER_MS, send_mark = SEND_HWM, receive_mark = WEFT_RECEIVE_HWM,
+      ipv6 = strchr (self->address, '[') != NULL;
   int64_t frame_max = WEFT_FRAME_MAX;
   if (zmq_setsockopt (socket, ZMQ_LINGER, &linger, sizeof linger) < 0 ||
-      zmq_setsockopt (socket, ZMQ_SNDHWM, &mark, sizeof mark) < 0 ||
-      zmq_setsockopt (socket, ZMQ_RCVHWM, &mark, sizeof mark) < 0 ||
+      zmq_setsockopt (socket, ZMQ_SNDHWM, &send_mark, sizeof send_mark) < 0 ||
+      zmq_setsockopt (socket, ZMQ_RCVHWM, &receive_mark, sizeof receive_mark) < 0 ||
       zmq_setsockopt (socket, ZMQ_IPV6, &ipv6, sizeof ipv6) < 0 ||
       zmq_setsockopt (socket, ZMQ_MAXMSGSIZE, &frame_max, sizeof frame_max) < 0 ||
-      zmq_bind (socket, endpoint) < 0) {
+      (self->guard && ctl_guard_watch (self->guard, socket, which) < 0) || zmq_bind (socket, endpoint) < 0) {
     int busy = errno == EADDRINUSE;
     if (busy)
       snprintf (why, why_size, "%s is in use by another program", endpoint);
@@ -51,11 +54,15 @@ int ctl_broadcast_bind (ctl_broadcast_t *self, int type, weft_endpoint_t which, 
     zmq_close (socket);
     return busy ? WEFT_E_BUSY : WEFT_E_IO;
   }
+  const char *path = weft_endpoint_directory (endpoint);
+  if (path)
+    chmod (path, 0600); /* in a directory that is closed anyway: a second lock */
   *ret_socket = socket;
   return 0;
 }
 
-int ctl_broadcast_new (const char *address, ctl_broadcast_t **ret_self, char *why, size_t why_size)
+int ctl_broadcast_new (const char *address, ctl_guard_t *guard, ctl_broadcast_t **ret_self, char *why,
+                       size_t why_size)
 {
   ctl_broadcast_t *self = calloc (1, sizeof *self);
   if (!self)
@@ -66,6 +73,10 @@ int ctl_broadcast_new (const char *address, ctl_broadcast_t **ret_self, char *wh
     uuid_generate_random (self->uuid);
     weft_boot_id (self->boot);
     snprintf (self->address, sizeof self->address, "%s", address);
+    self->guard = guard;
+    rc = guard ? ctl_guard_open (guard, self->context) : 0;
+  }
+  if (rc == 0) {
     rc = ctl_broadcast_bind (self, ZMQ_XPUB, WEFT_ENDPOINT_INSTRUCTIONS, &self->socket, why, why_size);
   }
   if (rc < 0) {
@@ -83,6 +94,8 @@ void ctl_broadcast_destroy (ctl_broadcast_t **self_p)
     return;
   if (self->socket)
     zmq_close (self->socket);
+  if (self->guard)
+    ctl_guard_close (self->guard);
   if (self->context)
     zmq_ctx_term (self->context);
   free (self);

@@ -10,12 +10,15 @@
 #include <stdint.h>
 
 #include "../../common/wire.h"
+#include "guard.h"
 #include "instructions.h"
 
 typedef struct ctl_broadcast_t ctl_broadcast_t;
 
-/* Opens and binds at `address`, which the caller has claimed. WEFT_E_BUSY, WEFT_E_IO with `why`. */
-int ctl_broadcast_new (const char *address, ctl_broadcast_t **ret_self, char *why, size_t why_size);
+/* Opens and binds at `address`, which the caller has claimed. `guard`, borrowed, judges who connects to any of
+ * the three sockets; NULL: nobody does. WEFT_E_BUSY, WEFT_E_IO with `why`. */
+int ctl_broadcast_new (const char *address, ctl_guard_t *guard, ctl_broadcast_t **ret_self, char *why,
+                       size_t why_size);
 /* Destroy after intake and control: waits for the context. */
 void ctl_broadcast_destroy (ctl_broadcast_t **self_p);
 

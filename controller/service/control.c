@@ -5,13 +5,16 @@
 #include <string.h>
 #include <zmq.h>
 
+#include "../../common/clocks.h"
 #include "../../common/status.h"
+#include "rate.h"
 
 #define PARTS_MAX 3 /* identity, a REQ socket's empty delimiter, the request */
 
 struct ctl_control_t {
   void *socket;
   ctl_house_t *house;
+  ctl_rate_t *rate;
 };
 
 int ctl_control_new (ctl_broadcast_t *broadcast, ctl_house_t *house, ctl_control_t **ret_self, char *why,
@@ -21,7 +24,10 @@ int ctl_control_new (ctl_broadcast_t *broadcast, ctl_house_t *house, ctl_control
   if (!self)
     return WEFT_E_NOMEM;
   self->house = house;
-  int rc = ctl_broadcast_bind (broadcast, ZMQ_ROUTER, WEFT_ENDPOINT_CONTROL, &self->socket, why, why_size);
+  self->rate = ctl_rate_new ();
+  int rc = !self->rate ? WEFT_E_NOMEM
+                       : ctl_broadcast_bind (broadcast, ZMQ_ROUTER, WEFT_ENDPOINT_CONTROL, &self->socket, why,
+                                             why_size);
   if (rc < 0) {
     ctl_control_destroy (&self);
     return rc;
@@ -36,6 +42,7 @@ void ctl_control_destroy (ctl_control_t **self_p)
     return;
   if ((*self_p)->socket)
     zmq_close ((*self_p)->socket);
+  ctl_rate_destroy (&(*self_p)->rate);
   free (*self_p);
   *self_p = NULL;
 }
@@ -109,25 +116,41 @@ static int receive (ctl_control_t *self, zmq_msg_t parts[PARTS_MAX])
   return -1;
 }
 
+/* One that asks too often is told so, at no cost but that: nothing of its request is read. */
+static int refuse_haste (ctl_control_t *self, zmq_msg_t *identity, ctl_reply_t *reply)
+{
+  if (ctl_rate_take (self->rate, zmq_msg_data (identity), zmq_msg_size (identity), weft_mono_ns ()))
+    return 0;
+  if (self->house->guard)
+    ctl_guard_throttled (self->house->guard);
+  ctl_reply_refuse (reply, WEFT_E_BUSY, "more than %d requests a second from one client; ask less often",
+                    WEFT_REQUESTS_RATE);
+  return 1;
+}
+
 int ctl_control_pump (ctl_control_t *self)
 {
   int answered = 0;
-  for (;;) {
+  while (answered < WEFT_CONTROL_BURST) {
     zmq_msg_t parts[PARTS_MAX];
     int count = receive (self, parts);
     if (count == 0)
-      return answered;
+      break;
     answered++;
     if (count < 0)
       continue;
     ctl_reply_t reply = {0};
     zmq_msg_t *request = &parts[count - 1];
-    if (ctl_requests_answer (self->house, zmq_msg_data (request), zmq_msg_size (request), &reply) == 0)
+    self->house->who = zmq_msg_gets (request, "User-Id");
+    if (refuse_haste (self, &parts[0], &reply) ||
+        ctl_requests_answer (self->house, zmq_msg_data (request), zmq_msg_size (request), &reply) == 0)
       send_reply (self, parts, count, &reply);
+    self->house->who = NULL;
     ctl_reply_clear (&reply);
     for (int n = 0; n < count; n++)
       zmq_msg_close (&parts[n]);
   }
+  return answered;
 }
 
 int ctl_control_fd (const ctl_control_t *self)

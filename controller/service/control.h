@@ -16,7 +16,7 @@ typedef struct ctl_control_t ctl_control_t;
 int ctl_control_new (ctl_broadcast_t *broadcast, ctl_house_t *house, ctl_control_t **ret_self, char *why,
                      size_t why_size);
 void ctl_control_destroy (ctl_control_t **self_p);
-/* Answers what is there; how many requests. Edge-triggered fd: pump until 0. */
+/* Answers at most WEFT_CONTROL_BURST requests, each client at most WEFT_REQUESTS_RATE a second; how many. Edge-triggered fd: pump until 0. */
 int ctl_control_pump (ctl_control_t *self);
 int ctl_control_fd (const ctl_control_t *self);
 

@@ -14,6 +14,7 @@ struct ctl_intake_t {
   ctl_intake_stats_t stats;
   ctl_sequence_t *sequence;
   void *socket;
+  const char *who;            /* sent the frame at hand, as the guard named it; NULL: not known */
   weft_batch_reader_t reader; /* 16 KiB: too much for a stack frame on the way */
 };
 
@@ -110,6 +111,7 @@ static int take_message (ctl_intake_t *self, const void *frame, size_t size)
     return count (self, rc);
   ctl_instance_t *instance = ctl_instances_find (self->links.instances, message.instance);
   int same_life = instance && memcmp (instance->start, message.start, sizeof message.start) == 0;
+  int was_there = instance && instance->presence != CTL_INSTANCE_LEFT;
   uint64_t acked = same_life ? instance->epoch : 0;
   rc = ctl_instances_take (self->links.instances, &message, &instance);
   if (rc < 0)
@@ -123,12 +125,16 @@ static int take_message (ctl_intake_t *self, const void *frame, size_t size)
     answer_state (self, message.instance);
     /* So that a recovery knows the names. If there is no room the live registry still does. */
     journal (self, frame, size);
+    if (!same_life)
+      ctl_audit_attach (self->links.audit, self->who, &message);
     break;
   case WEFT_UP_ACK:
     self->stats.acks++;
     break;
   default:
     self->stats.byes++;
+    if (was_there)
+      ctl_audit_left (self->links.audit, self->who, &message, instance);
     journal (self, frame, size);
   }
   return 0;
@@ -268,7 +274,9 @@ int ctl_intake_pump (ctl_intake_t *self)
       self->stats.frames++;
       count (self, WEFT_E_MALFORMED);
     } else {
+      self->who = zmq_msg_gets (&frame, "User-Id");
       ctl_intake_frame (self, zmq_msg_data (&frame), zmq_msg_size (&frame));
+      self->who = NULL;
     }
     zmq_msg_close (&frame);
     taken++;

@@ -21,6 +21,7 @@
 
 #include "../task/correlate.h"
 #include "../task/instances.h"
+#include "audit.h"
 #include "broadcast.h"
 #include "instructions.h"
 #include "journal.h"
@@ -55,7 +56,8 @@ typedef struct {
   ctl_instructions_t *instructions;
   ctl_correlate_t *correlate;
   ctl_journal_t *journal;
-  ctl_sink_t *sink; /* where room is made by; NULL: nowhere */
+  ctl_sink_t *sink;   /* where room is made by; NULL: nowhere */
+  ctl_audit_t *audit; /* NULL: who comes and goes is not written down */
 } ctl_intake_links_t;
 
 typedef struct ctl_intake_t ctl_intake_t;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "place.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -19,25 +18,10 @@ static const char *const socket_names[] = {"control", "instructions", "reports"}
 
 const char *ctl_place_ipc_dir (const char *address)
 {
-  return strncmp (address, "ipc://", 6) == 0 ? address + 6 : NULL;
+  return weft_endpoint_directory (address);
 }
 
-static int host_is_loopback (const char *address)
-{
-  char host[64];
-  const char *from = address + strlen ("tcp://");
-  const char *colon = strrchr (from, ':');
-  if (!colon || (size_t) (colon - from) >= sizeof host)
-    return 0;
-  memcpy (host, from, (size_t) (colon - from));
-  host[colon - from] = 0;
-  struct in_addr four;
-  if (inet_pton (AF_INET, host, &four) == 1)
-    return (ntohl (four.s_addr) >> 24) == 127;
-  return strcmp (host, "[::1]") == 0 || strcmp (host, "localhost") == 0;
-}
-
-int ctl_place_check (const char *address, char *why, size_t why_size)
+int ctl_place_check (const char *address, int beyond, char *why, size_t why_size)
 {
   for (int which = WEFT_ENDPOINT_CONTROL; which <= WEFT_ENDPOINT_REPORTS; which++) {
     char endpoint[WEFT_ENDPOINT_MAX];
@@ -45,10 +29,10 @@ int ctl_place_check (const char *address, char *why, size_t why_size)
     if (rc < 0)
       return rc;
   }
-  if (!ctl_place_ipc_dir (address) && !host_is_loopback (address)) {
+  if (!beyond && !ctl_place_ipc_dir (address) && !weft_endpoint_is_loopback (address)) {
     snprintf (why, why_size,
-              "plain tcp beyond this host would let anyone instruct its VMs; use tcp://127.0.0.1:PORT or "
-              "ipc://DIR");
+              "plain tcp beyond this host would let anyone instruct its VMs; make keys with `weft keys DIR` "
+              "and give --keys DIR, or use a loopback address");
     return WEFT_E_DENIED;
   }
   return 0;

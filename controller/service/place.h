@@ -13,9 +13,10 @@
 
 #include <stddef.h>
 
-/* Checks an address for listening: ipc://DIR, or tcp to a loopback address (there are no
- * keys yet). 0, WEFT_E_MALFORMED, WEFT_E_RANGE, WEFT_E_DENIED, with a reason and a next step. */
-int ctl_place_check (const char *address, char *why, size_t why_size);
+/* Checks an address for listening: ipc://DIR, or tcp; `beyond`: also tcp beyond loopback, because
+ * there are keys or it was asked for. 0, WEFT_E_MALFORMED, WEFT_E_RANGE, WEFT_E_DENIED, with a
+ * reason and a next step. */
+int ctl_place_check (const char *address, int beyond, char *why, size_t why_size);
 /* The DIR of ipc://DIR, borrowed from the address; NULL for tcp. */
 const char *ctl_place_ipc_dir (const char *address);
 

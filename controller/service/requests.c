@@ -342,7 +342,7 @@ void ctl_request_leave (ctl_house_t *house, ctl_instance_t *instance)
 
 static int answer_detach (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
 {
-  json_t *list = json_array (), *later = json_array ();
+  json_t *list = json_array (), *later = json_array (), *pids = json_array ();
   int when_free = json_is_true (json_object_get (request, "when_free"));
   for (uint32_t n = 0; n < ctl_instances_count (house->instances); n++) {
     ctl_instance_t *instance = ctl_instances_at (house->instances, n);
@@ -353,9 +353,11 @@ static int answer_detach (ctl_house_t *house, const json_t *request, ctl_reply_t
     if (!when_free)
       ctl_request_leave (house, instance);
     weft_uuid_put (uuid, instance->uuid);
+    json_array_append_new (pids, json_integer ((json_int_t) instance->pid));
     json_array_append_new (leaves ? list : later, json_string (uuid));
   }
   json_object_set_new (reply->body, "later", later);
+  json_object_set_new (reply->body, "pids", pids);
   return json_object_set_new (reply->body, "uuids", list) < 0 ? WEFT_E_NOMEM : 0;
 }
 
@@ -397,6 +399,17 @@ static int answer_stats (ctl_house_t *house, const json_t *request, ctl_reply_t 
 #undef XX
   }
   json_object_set_new (reply->body, "intake", intake);
+  json_t *strangers = json_object (), *audit = json_object ();
+  if (house->guard) {
+    const ctl_guard_stats_t *g = ctl_guard_stats (house->guard);
+#define XX(name, text) set_number (strangers, #name, g->name);
+    CTL_GUARD_MAP (XX)
+#undef XX
+  }
+  if (house->audit)
+    set_number (audit, "lost", ctl_audit_lost (house->audit));
+  json_object_set_new (reply->body, "strangers", strangers);
+  json_object_set_new (reply->body, "audit", audit);
   return 0;
 }
 
@@ -447,8 +460,9 @@ int ctl_requests_answer (ctl_house_t *house, const char *text, size_t size, ctl_
     rc = WEFT_E_NOMEM;
   else
     rc = ops[at].answer (house, request, reply);
-  json_decref (request);
   if (rc < 0 && (!reply->body || json_is_true (json_object_get (reply->body, "ok"))))
     ctl_reply_refuse (reply, rc, "%s", weft_status_text (rc));
+  ctl_audit_request (house->audit, house->who, request, reply->body);
+  json_decref (request);
   return reply->body ? 0 : WEFT_E_NOMEM;
 }

@@ -12,7 +12,7 @@
  *   instructions                           -> instructions[]
  *   instruction number                     -> live, expected, active, silent[]
  *   stop        number                     -> epoch
- *   detach      uuids[] pids[] all when_free -> uuids[] later[]: those that leave once nobody
+ *   detach      uuids[] pids[] all when_free -> uuids[] pids[] later[]: those that leave once nobody
  *               needs them any more (claims.h, H1)
  *   claim, release, keep: see claims.h
  *   waiting     number                     -> waiting
@@ -21,7 +21,7 @@
  *   show        task                       -> one frame
  *   journal     segment offset             -> segment, offset, end_segment, end_offset, gaps, a frame of records
  *               (without them: where it ends, and who is there as records)
- *   stats                                  -> intake, correlate, journal
+ *   stats                                  -> intake, correlate, strangers, audit
  *   quit
  * One thread. */
 #ifndef CTL_REQUESTS_H
@@ -34,7 +34,9 @@
 #include "../task/correlate.h"
 #include "../task/instances.h"
 #include "../task/store.h"
+#include "audit.h"
 #include "broadcast.h"
+#include "guard.h"
 #include "instructions.h"
 #include "intake.h"
 #include "sink.h"
@@ -50,7 +52,10 @@ typedef struct {
   ctl_intake_t *intake;       /* may be NULL */
   ctl_journal_t *journal;     /* may be NULL: nothing is remembered (a test) */
   struct ctl_claims_t *claims;
-  int quit; /* set by the request of that name */
+  ctl_guard_t *guard; /* may be NULL: strangers are not counted (a test) */
+  ctl_audit_t *audit; /* may be NULL: nothing is written down (a test) */
+  const char *who;    /* asks, as the guard named it; set for each request, may be NULL */
+  int quit;           /* set by the request of that name */
 } ctl_house_t;
 
 typedef struct {

@@ -9,14 +9,17 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../../common/log.h"
 #include "../../common/status.h"
+#include "audit.h"
 #include "background.h"
 #include "checkpoint.h"
 #include "claims.h"
 #include "control.h"
+#include "guard.h"
 #include "intake.h"
 #include "overload.h"
 #include "place.h"
@@ -30,10 +33,12 @@ typedef struct {
   ctl_house_t house;
   ctl_control_t *control;
   uint64_t heartbeat_ns, settle_ns, complain_ns, used_ns; /* next, next, next, last; CLOCK_MONOTONIC */
+  uint64_t strangers_ns;                                  /* next complaint of them */
   uint64_t heartbeat_seq;
   ctl_checkpoint_t checkpoint;
   ctl_overload_t overload;
   ctl_intake_stats_t told; /* what the last complaint knew */
+  uint64_t audit_lost;     /* and of the audit */
   int store_failing;
   int ending;
 } service_t;
@@ -48,7 +53,7 @@ static int find_places (service_t *self)
     rc = WEFT_E_RANGE;
   char why[300] = "", dir[400] = "";
   if (rc == 0)
-    rc = ctl_place_check (self->listen, why, sizeof why);
+    rc = ctl_place_check (self->listen, self->options.keys || self->options.plain_tcp, why, sizeof why);
   if (rc < 0) {
     weft_log_error ("cannot listen at %s: %s", given ? given : self->listen,
                     *why ? why : weft_status_text (rc));
@@ -97,6 +102,24 @@ static int claim_places (service_t *self)
   if (rc < 0)
     weft_log_error ("cannot use the journal %s: %s%s", self->journal_dir, why,
                     rc == WEFT_E_BUSY ? "; use it, or choose another --store" : "");
+  return rc;
+}
+
+/* Who may connect, and where it is written down what they do. */
+static int make_guard (service_t *self)
+{
+  char why[1200] = "";
+  int rc = ctl_guard_new (self->listen, self->options.keys, &self->house.guard, why, sizeof why);
+  if (rc == 0)
+    rc = ctl_audit_open (self->store_path, &self->house.audit, why, sizeof why);
+  if (rc < 0)
+    weft_log_error ("%s", *why ? why : weft_status_text (rc));
+  else if (!self->options.keys && !ctl_place_ipc_dir (self->listen) &&
+           !weft_endpoint_is_loopback (self->listen))
+    weft_log_error (
+        "WARNING: %s is plain tcp: whoever reaches it can instruct every VM and read every report; make "
+        "keys with `weft keys DIR` and give --keys DIR",
+        self->listen);
   return rc;
 }
 
@@ -157,10 +180,10 @@ static int open_sockets (service_t *self)
 {
   ctl_house_t *house = &self->house;
   char why[600] = "";
-  int rc = ctl_broadcast_new (self->listen, &house->broadcast, why, sizeof why);
+  int rc = ctl_broadcast_new (self->listen, house->guard, &house->broadcast, why, sizeof why);
   if (rc == 0) {
-    ctl_intake_links_t links = {house->broadcast, house->instances,    house->instructions,
-                                house->correlate, self->house.journal, house->sink};
+    ctl_intake_links_t links = {house->broadcast,    house->instances, house->instructions, house->correlate,
+                                self->house.journal, house->sink,      house->audit};
     ctl_intake_link (house->intake, &links);
     rc = ctl_intake_listen (house->intake, why, sizeof why);
   }
@@ -187,18 +210,19 @@ static int take_signals (service_t *self)
   return self->signal_fd < 0 ? WEFT_E_IO : 0;
 }
 
-/* A connection costs a descriptor: strangers must not use up the usual 1,024. */
+/* Connections are descriptors: strangers must not use up those of the journal and the store. */
 static void raise_descriptors (void)
 {
   struct rlimit limit;
-  if (getrlimit (RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit (RLIMIT_NOFILE, &limit);
-  }
+  if (getrlimit (RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= WEFT_DESCRIPTORS_MAX)
+    return;
+  limit.rlim_cur = limit.rlim_max < WEFT_DESCRIPTORS_MAX ? limit.rlim_max : WEFT_DESCRIPTORS_MAX;
+  setrlimit (RLIMIT_NOFILE, &limit);
 }
 
 static int start (service_t *self)
 {
+  umask (077); /* sockets and files alike */
   raise_descriptors ();
   int rc = take_signals (self);
   if (rc == 0)
@@ -207,6 +231,8 @@ static int start (service_t *self)
     rc = claim_places (self);
   if (rc == 0)
     rc = make_house (self);
+  if (rc == 0)
+    rc = make_guard (self);
   if (rc == 0)
     rc = open_journal (self);
   if (rc == 0)
@@ -279,6 +305,11 @@ static void settle (service_t *self, uint64_t now_ns, int all)
 /* One line for all that was not taken since the last one. */
 static void complain (service_t *self)
 {
+  uint64_t lost = ctl_audit_lost (self->house.audit);
+  if (lost != self->audit_lost)
+    weft_log_error ("audit.log beside %s: %llu lines could not be written; make room on the disk",
+                    self->store_path, (unsigned long long) (lost - self->audit_lost));
+  self->audit_lost = lost;
   const ctl_intake_stats_t *now = ctl_intake_stats (self->house.intake), *then = &self->told;
   if (now->unjournalled != then->unjournalled)
     weft_log_error (
@@ -303,7 +334,17 @@ static int has_complaint (const service_t *self)
   const ctl_intake_stats_t *now = ctl_intake_stats (self->house.intake), *then = &self->told;
   return now->unjournalled != then->unjournalled || now->malformed != then->malformed ||
          now->version != then->version || now->unsupported != then->unsupported ||
-         now->refused != then->refused || now->gap != then->gap;
+         now->refused != then->refused || now->gap != then->gap ||
+         ctl_audit_lost (self->house.audit) != self->audit_lost;
+}
+
+static void complain_of_strangers (service_t *self, uint64_t now_ns)
+{
+  char text[400];
+  if (now_ns < self->strangers_ns || !ctl_guard_complaint (self->house.guard, text, sizeof text))
+    return;
+  weft_log_error ("%s; see who else connects to %s", text, self->listen);
+  self->strangers_ns = now_ns + WEFT_COMPLAIN_EVERY_MS * WEFT_NS_PER_MS;
 }
 
 static void tick (service_t *self, uint64_t now_ns)
@@ -325,6 +366,7 @@ static void tick (service_t *self, uint64_t now_ns)
     complain (self);
     self->complain_ns = now_ns + WEFT_COMPLAIN_EVERY_MS * WEFT_NS_PER_MS;
   }
+  complain_of_strangers (self, now_ns);
   if (self->options.idle_exit_ms && now_ns - self->used_ns >= self->options.idle_exit_ms * WEFT_NS_PER_MS)
     self->ending = 1;
 }
@@ -340,12 +382,17 @@ static int timeout_ms (const service_t *self, uint64_t now_ns)
 
 static void loop (service_t *self)
 {
-  struct pollfd fds[4] = {{.fd = ctl_intake_fd (self->house.intake), .events = POLLIN},
-                          {.fd = ctl_control_fd (self->control), .events = POLLIN},
-                          {.fd = ctl_broadcast_fd (self->house.broadcast), .events = POLLIN},
-                          {.fd = self->signal_fd, .events = POLLIN}};
+  struct pollfd fds[4 + CTL_GUARD_FDS] = {{.fd = ctl_intake_fd (self->house.intake), .events = POLLIN},
+                                          {.fd = ctl_control_fd (self->control), .events = POLLIN},
+                                          {.fd = ctl_broadcast_fd (self->house.broadcast), .events = POLLIN},
+                                          {.fd = self->signal_fd, .events = POLLIN}};
+  int guard_fds[CTL_GUARD_FDS];
+  ctl_guard_fds (self->house.guard, guard_fds);
+  for (int n = 0; n < CTL_GUARD_FDS; n++)
+    fds[4 + n] = (struct pollfd){.fd = guard_fds[n], .events = POLLIN};
   self->used_ns = weft_mono_ns ();
   while (!self->ending) {
+    int judged = ctl_guard_pump (self->house.guard);
     int taken = ctl_intake_pump (self->house.intake);
     int asked = ctl_control_pump (self->control);
     uint64_t now_ns = weft_mono_ns ();
@@ -354,8 +401,8 @@ static void loop (service_t *self)
       self->used_ns = now_ns;
     tick (self, now_ns);
     /* ZeroMQ's fds tell of edges: only a round that found nothing may wait. */
-    int wait = taken + asked + ctl_broadcast_pump (self->house.broadcast) == 0;
-    if (poll (fds, 4, wait ? timeout_ms (self, now_ns) : 0) < 0 && errno != EINTR)
+    int wait = judged + taken + asked + ctl_broadcast_pump (self->house.broadcast) == 0;
+    if (poll (fds, 4 + CTL_GUARD_FDS, wait ? timeout_ms (self, now_ns) : 0) < 0 && errno != EINTR)
       break;
     self->ending |= self->house.quit || (fds[3].revents & POLLIN);
   }
@@ -379,6 +426,8 @@ static void end (service_t *self)
   ctl_control_destroy (&self->control);
   ctl_intake_destroy (&house->intake);
   ctl_broadcast_destroy (&house->broadcast);
+  ctl_guard_destroy (&house->guard);
+  ctl_audit_close (&house->audit);
   ctl_journal_close (&self->house.journal);
   ctl_sink_destroy (&house->sink);
   ctl_correlate_destroy (&house->correlate);
@@ -416,6 +465,8 @@ int ctl_service_run (const ctl_service_options_t *options)
   if (!self)
     return WEFT_E_NOMEM;
   self->options = *options;
+  if (self->options.keys && !*self->options.keys)
+    self->options.keys = NULL;
   self->listen_lock_fd = self->journal_lock_fd = self->signal_fd = -1;
   int ready_fd = -1, rc = 0;
   if (options->background)

@@ -18,6 +18,8 @@ typedef struct {
   const char *listen;      /* NULL: the default address */
   const char *journal;     /* directory; NULL: beside the store */
   const char *store;       /* file; NULL: in the state directory */
+  const char *keys;        /* directory of keys; NULL or "": none, tcp is plain */
+  int plain_tcp;           /* plain tcp beyond loopback is wanted */
   int background;          /* return when it listens; it lives on in its own session */
   uint64_t idle_exit_ms;   /* 0: never */
   uint64_t journal_max;    /* bytes */

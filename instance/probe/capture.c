@@ -20,9 +20,11 @@ static int sampled (const uint8_t task[WEFT_TASK_ID_SIZE], const shm_rule_t *rul
 static int take_root (probe_config_t *config, uint32_t i)
 {
   uint64_t max = config->rules[i].max_roots;
+  if (!max)
+    return 1;
   uint64_t taken = __atomic_load_n (&config->roots_taken[i], __ATOMIC_RELAXED);
   do {
-    if (max && taken >= max)
+    if (taken >= max)
       return 0;
   } while (!__atomic_compare_exchange_n (&config->roots_taken[i], &taken, taken + 1, 0, __ATOMIC_RELAXED,
                                          __ATOMIC_RELAXED));
@@ -103,7 +105,7 @@ static int begin (probe_connection_t *self, uint64_t *now_p)
   probe_exchange_begin (exchange, head, *now_p);
   if (probe_state (self) == PROBE_PROVEN) {
     const probe_carried_t *carried = carried_by (head);
-    probe_count (SHM_COUNT_REQUESTS_IN, 1);
+    probe_asked (self);
     if (carried)
       with_context (exchange, carried, carried == &head->weft);
     else

@@ -6,6 +6,7 @@
 
 #include "../../common/clocks.h"
 #include "proof.h"
+#include "record.h"
 #include "socket_calls.h"
 
 #define FINISH_TRIES 64 /* calls to get the rest of an insert out of a blocking socket */
@@ -249,7 +250,7 @@ static void decide (probe_connection_t *self, probe_write_t *write, size_t at)
   probe_exchange_begin (exchange, head, self->start_ns);
   if (probe_state (self) == PROBE_PROVEN) {
     if (!again)
-      probe_count (SHM_COUNT_REQUESTS_OUT, 1);
+      probe_asked (self);
     if ((probe_active () & WEFT_ACTION_EMBED) && head->method != PROBE_METHOD_CONNECT)
       choose (self, write, exchange, at);
     if (exchange->kind != before && exchange->kind)

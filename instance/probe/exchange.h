@@ -57,6 +57,7 @@ typedef struct {
   uint8_t last_answer; /* client: it lasts until the connection ends, no request can follow */
   uint32_t inserts;
   uint32_t uncounted; /* bytes not in the shared counters yet */
+  uint32_t requests;  /* the same, of requests that it asked or was asked */
   uint64_t bare_serial;
   uint64_t base[2], seen[2]; /* kernel's count when we began to look; bytes since */
   uint64_t start_ns;         /* first byte of the request that is being written */

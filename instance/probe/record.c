@@ -125,6 +125,9 @@ int probe_try_hold (probe_connection_t *self, probe_direction_t direction)
 /* ---- counters ----------------------------------------------------------- */
 void probe_count_bytes (probe_connection_t *self)
 {
+  uint32_t requests = __atomic_exchange_n (&self->requests, 0, __ATOMIC_RELAXED);
+  if (requests)
+    probe_count (self->role == PROBE_ROLE_SERVER ? SHM_COUNT_REQUESTS_IN : SHM_COUNT_REQUESTS_OUT, requests);
   uint32_t bytes = __atomic_exchange_n (&self->uncounted, 0, __ATOMIC_RELAXED);
   if (bytes == 0)
     return;

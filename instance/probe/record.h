@@ -42,8 +42,9 @@ enum { PROBE_FREE = 0, PROBE_WORK = 1, PROBE_CALL = 2, PROBE_DEAD = 3, PROBE_LEA
 #define PROBE_OWNER_BITS 3
 #define PROBE_OWNER_MASK ((1u << PROBE_OWNER_BITS) - 1)
 
-#define PROBE_CLOSE_YIELDS 1000         /* for a thread to leave its section before a record is lost */
-#define PROBE_COUNT_EVERY  (256u << 10) /* bytes kept back from the shared counters, which cost a lock each */
+#define PROBE_CLOSE_YIELDS   1000         /* for a thread to leave its section before a record is lost */
+#define PROBE_COUNT_EVERY    (256u << 10) /* bytes kept back from the shared counters, which cost a lock each */
+#define PROBE_COUNT_REQUESTS 64           /* the same, of requests */
 
 /* fd table entry: 0 unknown | NO_STREAM and a countdown | index + 1 and the low
  * bits of the generation. */
@@ -176,6 +177,15 @@ static inline probe_connection_t *probe_lookup (int fd, uint32_t *ret_generation
   if (PROBE_LIKELY (self && self->epoch == __atomic_load_n (&probe_epoch, __ATOMIC_RELAXED)))
     return self;
   return probe_lookup_slow (fd, entry, ret_generation);
+}
+
+/* One more, by whoever owns the direction of requests. */
+static inline void probe_asked (probe_connection_t *self)
+{
+  uint32_t requests = __atomic_load_n (&self->requests, __ATOMIC_RELAXED) + 1;
+  __atomic_store_n (&self->requests, requests, __ATOMIC_RELAXED);
+  if (requests >= PROBE_COUNT_REQUESTS)
+    probe_count_bytes (self);
 }
 
 /* Two directions may lose each other's sum here; it is a share for people. */

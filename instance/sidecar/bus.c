@@ -23,7 +23,18 @@ static int set_option (void *socket, int option, int value)
   return zmq_setsockopt (socket, option, &value, sizeof value);
 }
 
-static int connect_socket (car_bus_t *self, int type, const char *endpoint, void **ret_socket)
+/* Only who has the controller's secret is listened to, and only that one can read what is said. */
+static int set_keys (void *socket, const weft_keys_t *keys)
+{
+  if (!keys || !keys->loaded)
+    return 0;
+  return zmq_setsockopt (socket, ZMQ_CURVE_SERVERKEY, keys->controller, WEFT_KEY_TEXT) |
+         zmq_setsockopt (socket, ZMQ_CURVE_PUBLICKEY, keys->own.public_key, WEFT_KEY_TEXT) |
+         zmq_setsockopt (socket, ZMQ_CURVE_SECRETKEY, keys->own.secret_key, WEFT_KEY_TEXT);
+}
+
+static int connect_socket (car_bus_t *self, const weft_keys_t *keys, int type, const char *endpoint,
+                           void **ret_socket)
 {
   void *socket = zmq_socket (self->context, type);
   if (!socket)
@@ -34,6 +45,8 @@ static int connect_socket (car_bus_t *self, int type, const char *endpoint, void
   rc |= set_option (socket, ZMQ_RECONNECT_IVL_MAX, CAR_BUS_RECONNECT_MAX);
   rc |= set_option (socket, ZMQ_SNDHWM, CAR_BUS_SEND_HWM);
   rc |= set_option (socket, ZMQ_RCVHWM, CAR_BUS_RECEIVE_HWM);
+  rc |= set_keys (socket, keys);
+  rc |= set_option (socket, ZMQ_IPV6, strchr (endpoint, '[') != NULL);
   rc |= zmq_setsockopt (socket, ZMQ_MAXMSGSIZE, &frame_max, sizeof frame_max);
   /* Nothing is queued for a controller that is not there: batches wait in the
    * spool, which outlives this process. */
@@ -62,7 +75,8 @@ static int watch_reports (car_bus_t *self)
              : WEFT_E_IO;
 }
 
-int car_bus_new (const char *controller, car_bus_t **ret_self, char *why, size_t why_size)
+int car_bus_new (const char *controller, const weft_keys_t *keys, car_bus_t **ret_self, char *why,
+                 size_t why_size)
 {
   char down[WEFT_ENDPOINT_MAX], up[WEFT_ENDPOINT_MAX];
   int status = weft_endpoint (controller, WEFT_ENDPOINT_INSTRUCTIONS, down, why, why_size);
@@ -76,9 +90,9 @@ int car_bus_new (const char *controller, car_bus_t **ret_self, char *why, size_t
   self->context = zmq_ctx_new ();
   status = self->context ? 0 : WEFT_E_NOMEM;
   if (status == 0)
-    status = connect_socket (self, ZMQ_SUB, down, &self->instructions);
+    status = connect_socket (self, keys, ZMQ_SUB, down, &self->instructions);
   if (status == 0)
-    status = connect_socket (self, ZMQ_PUSH, up, &self->reports);
+    status = connect_socket (self, keys, ZMQ_PUSH, up, &self->reports);
   if (status == 0)
     status = watch_reports (self);
   if (status < 0) {

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../../common/keys.h"
 #include "../../common/wire.h"
 
 #define CAR_BUS_SEND_HWM      16   /* 64 KiB batches in flight: 1 MiB; the spool holds the rest */
@@ -19,9 +20,11 @@
 
 typedef struct car_bus_t car_bus_t;
 
-/* controller: base address, see weft_endpoint. 0, or a status with the reason
- * in why. A controller that does not listen yet is no failure. */
-int car_bus_new (const char *controller, car_bus_t **ret_self, char *why, size_t why_size);
+/* controller: base address, see weft_endpoint. keys: of the instance, copied; NULL or
+ * not loaded: none. 0, or a status with the reason in why. A controller that does
+ * not listen yet is no failure. */
+int car_bus_new (const char *controller, const weft_keys_t *keys, car_bus_t **ret_self, char *why,
+                 size_t why_size);
 void car_bus_destroy (car_bus_t **self_p);
 
 int car_bus_subscribe (car_bus_t *self, const char *topic);

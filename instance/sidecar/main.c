@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../common/keys.h"
 #include "../../common/log.h"
 #include "../../common/status.h"
 #include "../../common/wire.h"
@@ -19,8 +21,9 @@
 #define EXIT_USAGE 2
 
 static const char usage[] =
-    "usage: weft-instance attach [--service NAME] [--controller ADDR] [--json] [--report-fd N] PID...\n"
-    "       weft-instance run [--service NAME] [--controller ADDR] [--] COMMAND...\n"
+    "usage: weft-instance attach [--service NAME] [--controller ADDR] [--keys DIR] [--json] [--report-fd N] "
+    "PID...\n"
+    "       weft-instance run [--service NAME] [--controller ADDR] [--keys DIR] [--] COMMAND...\n"
     "       weft-instance identify [--service NAME] [PID...]\n"
     "\n"
     "The sidecar of weft, executed by `weft attach`, `weft run` and `weft profile`.\n"
@@ -28,6 +31,9 @@ static const char usage[] =
     "  --service NAME     service name of the process (else found out)\n"
     "  --controller ADDR  base address of the controller (else WEFT_CONTROLLER, else\n"
     "                     the user's runtime directory)\n"
+    "  --keys DIR         keys for a controller on tcp (else WEFT_KEYS): its public key, and\n"
+    "                     that of instances\n"
+    "  --plain-tcp        without keys connect also beyond this host\n"
     "  --json             print joined processes as JSON, one object a line\n"
     "  --report-fd N      print them to descriptor N instead of standard output\n"
     "  --verbose          say more on standard error\n"
@@ -37,8 +43,9 @@ static const char usage[] =
     "WEFT_PROBE names another probe library.\n";
 
 typedef struct {
-  const char *service, *controller;
+  const char *service, *controller, *keys_dir;
   int json, report_fd;
+  weft_keys_t keys;
 } arguments_t;
 
 static int parse_number (const char *text, long max, long *ret_value)
@@ -57,6 +64,7 @@ static int parse (int argc, char **argv, arguments_t *arguments)
 {
   static const struct option options[] = {
       {"service", required_argument, NULL, 's'}, {"controller", required_argument, NULL, 'c'},
+      {"keys", required_argument, NULL, 'k'},    {"plain-tcp", no_argument, NULL, 'p'},
       {"json", no_argument, NULL, 'j'},          {"report-fd", required_argument, NULL, 'f'},
       {"verbose", no_argument, NULL, 'v'},       {"help", no_argument, NULL, 'h'},
       {"version", no_argument, NULL, 'V'},       {NULL, 0, NULL, 0}};
@@ -69,6 +77,12 @@ static int parse (int argc, char **argv, arguments_t *arguments)
       break;
     case 'c':
       arguments->controller = optarg;
+      break;
+    case 'k':
+      arguments->keys_dir = optarg;
+      break;
+    case 'p':
+      arguments->keys.plain_tcp = 1;
       break;
     case 'j':
       arguments->json = 1;
@@ -129,6 +143,7 @@ static int attach_verb (const arguments_t *arguments, int count, char **words)
   }
   car_attach_options_t options = {.service = arguments->service,
                                   .controller = arguments->controller,
+                                  .keys = &arguments->keys,
                                   .json = arguments->json,
                                   .out = out};
   return car_attach (&options, pids, (unsigned) count) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -182,6 +197,22 @@ static int settle_arguments (arguments_t *arguments)
   return 0;
 }
 
+/* While somebody is there to be told. They are read before the command of `run` replaces us, and are gone
+ * with this image then. */
+static int settle_keys (arguments_t *arguments)
+{
+  char dir[WEFT_KEYS_DIR_MAX], why[WEFT_KEYS_DIR_MAX + 300] = "";
+  const char *ipc = weft_endpoint_directory (arguments->controller);
+  if (ipc)
+    mkdir (ipc, 0700); /* ours before somebody else's (keys.h, K3) */
+  int status = weft_keys_directory (arguments->keys_dir, dir);
+  if (status == 0)
+    status = weft_keys_for (arguments->controller, dir, "instance", &arguments->keys, why, sizeof why);
+  if (status < 0)
+    weft_log_error ("cannot report to %s: %s", arguments->controller, *why ? why : weft_status_text (status));
+  return status;
+}
+
 int main (int argc, char **argv)
 {
   arguments_t arguments = {.report_fd = -1};
@@ -200,7 +231,7 @@ int main (int argc, char **argv)
     fputs (usage, stderr);
     return EXIT_USAGE;
   }
-  if (settle_arguments (&arguments) < 0)
+  if (settle_arguments (&arguments) < 0 || settle_keys (&arguments) < 0)
     return EXIT_USAGE;
   if (strcmp (verb, "attach") == 0)
     return attach_verb (&arguments, count, words);
@@ -208,5 +239,5 @@ int main (int argc, char **argv)
     weft_log_error ("run needs a command; e.g. `weft run -- python3 app.py`");
     return EXIT_USAGE;
   }
-  return car_run (arguments.service, arguments.controller, words);
+  return car_run (arguments.service, arguments.controller, &arguments.keys, words);
 }

@@ -505,7 +505,7 @@ static int set_up (session_t *self, char *why, size_t why_size)
     status = WEFT_E_NOMEM;
   snprintf (why, why_size, "%s", weft_status_text (status));
   if (status == 0)
-    status = car_bus_new (self->options->controller, &self->bus, why, why_size);
+    status = car_bus_new (self->options->controller, self->options->keys, &self->bus, why, why_size);
   if (status < 0)
     return status;
   car_bus_subscribe (self->bus, WEFT_TOPIC_ALL);

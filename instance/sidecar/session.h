@@ -14,6 +14,7 @@
 #ifndef CAR_SESSION_H
 #define CAR_SESSION_H
 
+#include "../../common/keys.h"
 #include "../shm/reader.h"
 #include "target.h"
 
@@ -33,10 +34,11 @@
 
 typedef struct {
   pid_t pid;
-  int pidfd;              /* borrowed */
-  const char *service;    /* given by the user, or NULL */
-  const char *controller; /* base address */
-  int launched;           /* by `run`: the process is young */
+  int pidfd;               /* borrowed */
+  const char *service;     /* given by the user, or NULL */
+  const char *controller;  /* base address */
+  const weft_keys_t *keys; /* for it; NULL: none */
+  int launched;            /* by `run`: the process is young */
   /* Called once: the controller knows the instance (answered 1), or did not
    * answer within CAR_SESSION_LISTED_MS (0). May be NULL. */
   void (*listed) (void *arg, const car_target_t *target, int answered);

@@ -124,6 +124,7 @@ static void work (const car_attach_options_t *options, pid_t pid, teller_t *tell
                                    .pidfd = pidfd,
                                    .service = options->service,
                                    .controller = options->controller,
+                                   .keys = options->keys,
                                    .listed = on_listed,
                                    .listed_arg = teller};
   status = car_session_run (&session, &reader, result->instance, why, sizeof why);

@@ -8,12 +8,15 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "../../../common/keys.h"
+
 #define CAR_ATTACH_PIDS_MAX 256
 #define CAR_ATTACH_WAIT_MS  20000 /* for one sidecar: twice the attach protocol, the probe, the controller */
 #define CAR_ATTACH_PROBE_MS 3000  /* between "loaded" and the probe's memory */
 
 typedef struct {
   const char *service, *controller;
+  const weft_keys_t *keys; /* for the controller; NULL: none */
   int json;
   FILE *out; /* where joined processes are printed */
 } car_attach_options_t;

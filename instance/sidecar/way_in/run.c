@@ -130,7 +130,7 @@ int car_run_check (const char *path, char *why, size_t why_size)
 }
 
 /* The sidecar's process, from here to its end. */
-static void work (const char *service, const char *controller, pid_t pid, int pidfd)
+static void work (const char *service, const char *controller, const weft_keys_t *keys, pid_t pid, int pidfd)
 {
   shm_reader_t *reader = NULL;
   uint8_t instance[WEFT_UUID_SIZE];
@@ -147,7 +147,7 @@ static void work (const char *service, const char *controller, pid_t pid, int pi
     return;
   }
   car_session_options_t session = {
-      .pid = pid, .pidfd = pidfd, .service = service, .controller = controller, .launched = 1};
+      .pid = pid, .pidfd = pidfd, .service = service, .controller = controller, .keys = keys, .launched = 1};
   if (car_session_run (&session, &reader, instance, why, sizeof why) < 0)
     weft_log_error ("cannot report on %d: %s", (int) pid, why);
 }
@@ -167,7 +167,7 @@ static int set_environment (const char *library)
   return failed ? WEFT_E_NOMEM : 0;
 }
 
-int car_run (const char *service, const char *controller, char **command)
+int car_run (const char *service, const char *controller, const weft_keys_t *keys, char **command)
 {
   char path[CAR_PATH_MAX], library[CAR_PATH_MAX], why[CAR_PATH_MAX * 3] = "";
   int code = car_run_find (command[0], getenv ("PATH"), path, sizeof path);
@@ -191,7 +191,7 @@ int car_run (const char *service, const char *controller, char **command)
   int pidfd = (int) syscall (SYS_pidfd_open, pid, 0);
   int here = pidfd < 0 ? WEFT_E_UNSUPPORTED : car_background (pid, &pidfd, 1);
   if (here == 0) {
-    work (service, controller, pid, pidfd);
+    work (service, controller, keys, pid, pidfd);
     _exit (0);
   }
   if (here < 0 || set_environment (library) < 0) {

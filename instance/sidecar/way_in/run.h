@@ -6,11 +6,13 @@
 
 #include <stddef.h>
 
+#include "../../../common/keys.h"
+
 #define CAR_RUN_NOT_FOUND 127 /* exit codes as of a shell */
 #define CAR_RUN_CANNOT    126
 
 /* Returns only on failure, with the exit code; one line was logged. */
-int car_run (const char *service, const char *controller, char **command);
+int car_run (const char *service, const char *controller, const weft_keys_t *keys, char **command);
 
 /* 0: a dynamically linked 64-bit glibc program without set-user-id, or a
  * script. Else the exit code, reason and remedy in why. */

@@ -50,14 +50,15 @@ static int claim (const char *dir, unsigned how, int *ret_fd, long *ret_pid)
 static void test_addresses (void **state)
 {
   char why[300];
-  assert_int_equal (ctl_place_check ("ipc:///tmp/x", why, sizeof why), 0);
-  assert_int_equal (ctl_place_check ("tcp://127.0.0.1:7000", why, sizeof why), 0);
-  assert_int_equal (ctl_place_check ("tcp://127.9.9.9:7000", why, sizeof why), 0);
-  assert_int_equal (ctl_place_check ("tcp://[::1]:7000", why, sizeof why), 0);
-  assert_int_equal (ctl_place_check ("tcp://0.0.0.0:7000", why, sizeof why), WEFT_E_DENIED);
-  assert_int_equal (ctl_place_check ("tcp://10.0.0.1:7000", why, sizeof why), WEFT_E_DENIED);
-  assert_int_equal (ctl_place_check ("tcp://127.0.0.1.example.org:7000", why, sizeof why), WEFT_E_DENIED);
-  assert_true (ctl_place_check ("orders", why, sizeof why) < 0);
+  assert_int_equal (ctl_place_check ("ipc:///tmp/x", 0, why, sizeof why), 0);
+  assert_int_equal (ctl_place_check ("tcp://127.0.0.1:7000", 0, why, sizeof why), 0);
+  assert_int_equal (ctl_place_check ("tcp://127.9.9.9:7000", 0, why, sizeof why), 0);
+  assert_int_equal (ctl_place_check ("tcp://[::1]:7000", 0, why, sizeof why), 0);
+  assert_int_equal (ctl_place_check ("tcp://0.0.0.0:7000", 0, why, sizeof why), WEFT_E_DENIED);
+  assert_int_equal (ctl_place_check ("tcp://10.0.0.1:7000", 0, why, sizeof why), WEFT_E_DENIED);
+  assert_int_equal (ctl_place_check ("tcp://127.0.0.1.example.org:7000", 0, why, sizeof why), WEFT_E_DENIED);
+  assert_int_equal (ctl_place_check ("tcp://0.0.0.0:7000", 1, why, sizeof why), 0);
+  assert_true (ctl_place_check ("orders", 0, why, sizeof why) < 0);
   assert_string_equal (ctl_place_ipc_dir ("ipc:///tmp/x"), "/tmp/x");
   assert_null (ctl_place_ipc_dir ("tcp://127.0.0.1:1"));
 }

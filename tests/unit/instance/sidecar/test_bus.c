@@ -35,7 +35,7 @@ static int set_up (void **state)
   zmq_setsockopt (stage->publisher, ZMQ_LINGER, &zero, sizeof zero);
   zmq_setsockopt (stage->publisher, ZMQ_RCVTIMEO, &wait, sizeof wait);
   zmq_setsockopt (stage->sink, ZMQ_RCVTIMEO, &wait, sizeof wait);
-  assert_int_equal (car_bus_new (stage->base, &stage->bus, why, sizeof why), 0);
+  assert_int_equal (car_bus_new (stage->base, NULL, &stage->bus, why, sizeof why), 0);
   assert_int_equal (car_bus_push (stage->bus, "x", 1), WEFT_E_BUSY); /* no controller: nothing is queued */
   weft_endpoint (stage->base, WEFT_ENDPOINT_INSTRUCTIONS, endpoint, why, sizeof why);
   assert_int_equal (zmq_bind (stage->publisher, endpoint), 0);
@@ -210,7 +210,7 @@ static void bad_addresses_are_refused (void **state)
 {
   car_bus_t *bus = NULL;
   char why[128] = "";
-  assert_true (car_bus_new ("http://localhost", &bus, why, sizeof why) < 0);
+  assert_true (car_bus_new ("http://localhost", NULL, &bus, why, sizeof why) < 0);
   assert_true (strlen (why) > 0);
   assert_null (bus);
 }
