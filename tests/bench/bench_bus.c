@@ -154,7 +154,7 @@ static double take_reports (int kept)
   ctl_journal_t *journal = NULL;
   ctl_instances_t *instances = ctl_instances_new ();
   ctl_correlate_t *correlate = ctl_correlate_new (instances, 0);
-  if (ctl_broadcast_new (address, &broadcast, why, sizeof why) ||
+  if (ctl_broadcast_new (address, NULL, &broadcast, why, sizeof why) ||
       (kept && ctl_journal_open (directory, 0, &journal, why, sizeof why)))
     give_up (why);
   ctl_intake_links_t links = {
@@ -386,7 +386,7 @@ static void bench_broadcast (void)
   }
   snprintf (address, sizeof address, "ipc://%s/%u", directory, runs++);
   if (mkdir (address + strlen ("ipc://"), 0700) != 0 ||
-      ctl_broadcast_new (address, &broadcast, why, sizeof why) ||
+      ctl_broadcast_new (address, NULL, &broadcast, why, sizeof why) ||
       weft_endpoint (address, WEFT_ENDPOINT_INSTRUCTIONS, endpoint, why, sizeof why))
     give_up (why);
   memset (shared, 0, sizeof *shared);
