@@ -97,10 +97,10 @@ typedef struct {
   uint64_t batch_last;                          /* highest batch number ever sealed */
   uint64_t lost_reported[WEFT_LOSS_WIRE_COUNT]; /* of status.lost, what batches have told */
   char service[WEFT_SERVICE_MAX];               /* name that the user gave, "": none */
-  uint64_t broken_reported;                     /* locks of dead owners, what batches have told */
   uint64_t pending_number;                      /* of the batch about to be sealed; release (L6) */
   uint64_t pending_tail[SHM_RINGS];
   uint64_t pending_told[WEFT_LOSS_WIRE_COUNT];
+  uint64_t broken_reported; /* locks of dead owners, what batches have told */
 } shm_control_t;
 
 /* ---- 0x2000: written by the probe, read by the sidecar ------------------ */
