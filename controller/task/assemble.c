@@ -90,6 +90,12 @@ static int compare_entries (const void *left, const void *right, void *arg)
   return 0;
 }
 
+/* Sent by one subtask at one time: what a replay says of it once more, under another name. */
+static int is_same_sending (const ctl_entry_t *a, const ctl_entry_t *b)
+{
+  return a->instance == b->instance || (a->subtask && a->subtask == b->subtask && a->start_ns == b->start_ns);
+}
+
 /* The one among the last `kept` entries that `entry` repeats, or NULL. Two embeds of
  * one request by different senders are no copies: a gateway passed the header on. */
 static const ctl_entry_t *copy_of (const ctl_entry_t *const *entries, uint32_t kept, const ctl_entry_t *entry)
@@ -98,7 +104,7 @@ static const ctl_entry_t *copy_of (const ctl_entry_t *const *entries, uint32_t k
     const ctl_entry_t *one = entries[kept - 1];
     if (one->kind != entry->kind || key_of (one) != key_of (entry))
       return NULL;
-    if (entry->kind != WEFT_REPORT_EMBED || one->instance == entry->instance)
+    if (entry->kind != WEFT_REPORT_EMBED || is_same_sending (one, entry))
       return one;
   }
   return NULL;
