@@ -97,13 +97,15 @@ static void add_rest (json_t *to, const json_t *from, const json_t *but)
 
 /* Those of `joined` that the claim's end has not decided about. An instance that the controller has not heard
  * of yet is not in its answer, and leaves. */
-static int let_go (ctl_client_t *client, const json_t *joined, json_t *leaving, json_t *kept)
+static int let_go (ctl_client_t *client, const json_t *joined, const json_t *stays, json_t *leaving,
+                   json_t *kept)
 {
   json_t *rest = json_array (), *reply = NULL;
   int rc = 0;
   for (size_t n = 0; n < json_array_size (joined); n++) {
     json_t *one = json_array_get (joined, n);
-    if (!is_in (leaving, json_string_value (one)) && !is_in (kept, json_string_value (one)))
+    const char *text = json_string_value (one);
+    if (!is_in (leaving, text) && !is_in (kept, text) && !is_in (stays, text))
       json_array_append (rest, one);
   }
   if (json_array_size (rest))
@@ -128,7 +130,7 @@ int ctl_leave_release (ctl_client_t *client, uint32_t claim, const json_t *joine
     add_rest (leaving, json_object_get (reply, "uuids"), NULL);
     add_rest (kept, json_object_get (reply, "kept"), NULL);
   }
-  int rc = let_go (client, joined, leaving, kept);
+  int rc = let_go (client, joined, json_object_get (reply, "stays"), leaving, kept);
   if (rc == 0 && json_array_size (leaving))
     rc = ctl_leave (client, leaving, stop, ret_leave);
   ret_leave->kept = (uint32_t) json_array_size (kept);

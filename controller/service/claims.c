@@ -124,19 +124,21 @@ int ctl_claims_release (ctl_house_t *house, const json_t *request, ctl_reply_t *
   claim_t *claim = number > 0 && number <= UINT32_MAX ? find (house->claims, (uint32_t) number) : NULL;
   if (!claim)
     return ctl_reply_refuse (reply, WEFT_E_NOT_FOUND, "no such claim; it may have ended by itself");
-  json_t *uuids = json_array (), *kept = json_array ();
+  json_t *uuids = json_array (), *kept = json_array (), *stays = json_array ();
   claim_t released = *claim;
   claim->number = 0;
   for (uint32_t n = 0; n < ctl_instances_count (house->instances); n++) {
     ctl_instance_t *instance = ctl_instances_at (house->instances, n);
     char text[37];
-    if (!holds (&released, instance) || !instance->joined || instance->presence == CTL_INSTANCE_LEFT)
+    if (!holds (&released, instance) || instance->presence == CTL_INSTANCE_LEFT)
       continue;
     weft_uuid_put (text, instance->uuid);
-    json_array_append_new (leave_unneeded (house, instance) ? uuids : kept, json_string (text));
+    json_t *list = !instance->joined ? stays : leave_unneeded (house, instance) ? uuids : kept;
+    json_array_append_new (list, json_string (text));
   }
   int rc = json_object_set_new (reply->body, "uuids", uuids);
   rc |= json_object_set_new (reply->body, "kept", kept);
+  rc |= json_object_set_new (reply->body, "stays", stays);
   return rc < 0 ? WEFT_E_NOMEM : 0;
 }
 

@@ -3,7 +3,8 @@
  * somebody else still works in.
  *
  *   claim    uuids[] joined[] for_ms     -> claim; refused with BUSY while one of them is leaving
- *   release  claim                       -> uuids[] that leave now, kept[] that somebody needs
+ *   release  claim                       -> uuids[] that leave now, kept[] that somebody needs, stays[] that
+ *                                           nobody joined for a claim, or that are to stay
  *   keep     pids[]                      -> they stay until somebody detaches them
  *
  *  H1  an instance that was joined for a claim leaves when no claim on it and no live

@@ -303,6 +303,18 @@ static void test_claims (void **state)
   ctl_claims_tidy (self->house.claims, &self->house,
                    weft_mono_ns () + 2 * WEFT_NS_PER_S); /* its owner died */
   assert_int_equal (fourth->leaving, 1);
+  join (self, 5, "fifth", 5002);
+  const char *five = "\"05000000-0000-0000-0000-000000000000\"";
+  first = claim (self, five, five);
+  reply = ask (self, "{\"op\": \"keep\", \"pids\": [5002]}"); /* somebody attaches it meanwhile */
+  ctl_reply_clear (&reply);
+  char text[100];
+  snprintf (text, sizeof text, "{\"op\": \"release\", \"claim\": %u}", first);
+  reply = ask (self, text);
+  assert_int_equal (json_array_size (json_object_get (reply.body, "uuids")), 0);
+  assert_int_equal (json_array_size (json_object_get (reply.body, "kept")), 0);
+  assert_int_equal (json_array_size (json_object_get (reply.body, "stays")), 1);
+  ctl_reply_clear (&reply);
   assert_refused (self, "{\"op\": \"release\", \"claim\": 77}", "NOT_FOUND", "no such claim");
 }
 
