@@ -359,6 +359,13 @@ static int start_and_reach (const char *address, const weft_keys_t *keys, ctl_cl
   return rc;
 }
 
+/* Where controllers are started by somebody else, a second one in a gap between two is in the way. */
+static int may_start (void)
+{
+  const char *text = getenv ("WEFT_AUTOSTART");
+  return !text || strcmp (text, "no") != 0;
+}
+
 static int open_with (const char *address, const weft_keys_t *keys, ctl_client_how_t how,
                       ctl_client_t **ret_self)
 {
@@ -366,7 +373,7 @@ static int open_with (const char *address, const weft_keys_t *keys, ctl_client_h
   if (rc == 0)
     return 0;
   int local = ctl_place_ipc_dir (address) != NULL;
-  if (rc == WEFT_E_NOT_FOUND && local &&
+  if (rc == WEFT_E_NOT_FOUND && local && may_start () &&
       (how == CTL_CLIENT_START || (how == CTL_CLIENT_STORE && has_store ())))
     return start_and_reach (address, keys, ret_self);
   if (rc == WEFT_E_DENIED)

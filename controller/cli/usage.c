@@ -154,5 +154,6 @@ void ctl_usage_man (FILE *out)
     troff_option (out, &ctl_common_options[n]);
   fprintf (out, ".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage.\n"
                 ".SH ENVIRONMENT\n.TP\n.B WEFT_CONTROLLER\naddress of the controller\n"
+                ".TP\n.B WEFT_AUTOSTART\nno: never start a controller where none listens\n"
                 ".TP\n.B NO_COLOR\nno colours, whatever the terminal\n");
 }

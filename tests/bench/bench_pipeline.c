@@ -217,7 +217,7 @@ static void remove_directory (void)
 
 int main (void)
 {
-  strcpy (directory, "/tmp/weft-bench-XXXXXX");
+  snprintf (directory, sizeof directory, "/tmp/weft-bench-XXXXXX");
   shared = mmap (NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED || !mkdtemp (directory))
     return 1;

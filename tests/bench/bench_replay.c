@@ -216,7 +216,8 @@ static void remove_round (unsigned round)
 int main (void)
 {
   /* In memory where that is possible: how fast a disk takes a journal is another question. */
-  strcpy (directory, access ("/dev/shm", W_OK) ? "/tmp/weft-bench-XXXXXX" : "/dev/shm/weft-bench-XXXXXX");
+  snprintf (directory, sizeof directory, "%s/weft-bench-XXXXXX",
+            access ("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
   if (!mkdtemp (directory))
     return 1;
   ctl_recording_t *recording = NULL;

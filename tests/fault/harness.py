@@ -43,6 +43,7 @@ class Stage(processes.Stage):
     def env(self, **more):
         return super().env(LD_PRELOAD=str(self.build / "tests/fault/libclock_shift.so"),
                            WEFT_TEST_CLOCK=str(self.clock),
+                           WEFT_AUTOSTART="no",  # ours may be dead just now, and is started again by us
                            WEFT_LOG=str(self.directory / "sidecars.log"), **more)
 
     def shift_clock(self, seconds):
