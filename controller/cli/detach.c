@@ -8,6 +8,7 @@
 #include "client.h"
 #include "leave.h"
 #include "roster.h"
+#include "standing.h"
 #include "verbs.h"
 
 static void add (json_t *uuids, const ctl_instance_t *instance)
@@ -80,6 +81,8 @@ int ctl_verb_detach (ctl_call_t *call)
     rc = ctl_leave (client, uuids, NULL, &leave);
   if (rc == 0 && asked)
     rc = print (call, &leave);
+  if (rc == 0 && asked && ctl_call_has (call, "all"))
+    ctl_standing_remind (stderr, client);
   json_decref (uuids);
   ctl_roster_clear (&roster);
   ctl_client_close (&client);

@@ -10,6 +10,7 @@
 #include "../view/table.h"
 #include "client.h"
 #include "roster.h"
+#include "standing.h"
 #include "verbs.h"
 
 /* One that has left is only of interest while something of it is missing; one out of a recording never
@@ -62,6 +63,13 @@ static int print_intervals (ctl_client_t *client)
   return rc;
 }
 
+static int list_instructions (ctl_client_t *client)
+{
+  ctl_style_t style;
+  ctl_style_detect (STDOUT_FILENO, &style);
+  return ctl_standing_list (stdout, &style, client);
+}
+
 int ctl_verb_ls (ctl_call_t *call)
 {
   ctl_client_t *client = NULL;
@@ -75,6 +83,8 @@ int ctl_verb_ls (ctl_call_t *call)
     rc = ctl_roster_read (client, &roster);
     if (rc == 0)
       rc = print (call, &roster);
+    if (rc == 0 && !ctl_call_has (call, "json") && !ctl_call_has (call, "csv"))
+      rc = list_instructions (client);
   }
   ctl_roster_clear (&roster);
   ctl_client_close (&client);
