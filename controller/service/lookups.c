@@ -138,7 +138,7 @@ int ctl_lookup_tasks (ctl_house_t *house, const json_t *request, ctl_reply_t *re
   if (rc == 0)
     rc = ctl_analyse_finish (analyse, &analysis);
   ctl_analyse_destroy (&analyse);
-  if (rc < 0)
+  if (!analysis)
     return ctl_reply_refuse (reply, rc, "the executions could not be read: %s",
                              house->store ? ctl_store_why (house->store) : weft_status_text (rc));
   ctl_instances_losses_in (house->instances, scope.from_ns, scope.to_ns, analysis->losses);
