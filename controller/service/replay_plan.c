@@ -322,7 +322,7 @@ void ctl_plan_rename_start (const ctl_plan_names_t *names, const ctl_plan_start_
   weft_rename_t to = {.number = 1, .ids = names->keep_ids ? NULL : &names->ids};
   weft_rename_16 (&names->uuids, start->instance, to.instance);
   weft_rename_16 (&names->starts, start->start, to.start);
-  weft_rename_16 (&names->uuids, start->boot, to.boot);
+  memcpy (to.boot, start->boot, WEFT_UUID_SIZE); /* the times are still that kernel's */
   *ret_to = to;
 }
 
