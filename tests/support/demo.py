@@ -177,7 +177,7 @@ class Demo:
         if len(notes) > 20:
             print("demo: and %d more deviations" % (len(notes) - 20), file=sys.stderr)
         if self.options.json:
-            print(json.dumps(numbers))
+            print(json.dumps(numbers, separators=(",", ":")))
         else:
             self.say("\ncompared with the logs of the applications, call by call:", head=True)
             self.say(", ".join("%s %s" % (key.replace("_", " "), value) for key, value in numbers.items()))
