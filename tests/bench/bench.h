@@ -4,7 +4,7 @@
  * A measurement and its yardstick are run in turns, many short rounds, and the
  * best round of each counts: whoever shares the core only ever adds to a round.
  * The median stands beside it. Every row says what it must reach; one that does
- * not makes the program fail, unless it is marked as a goal. */
+ * not makes the program fail. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -87,14 +87,6 @@ static inline void bench_row (const char *what, double figure, const char *unit,
           good ? "ok  " : "FAIL", beside);
   if (!good)
     bench_failed = 1;
-}
-
-/* What is still to be reached: shown beside its figure, does not fail the run. */
-static inline void bench_goal (const char *what, double figure, const char *unit, double goal,
-                               const char *beside)
-{
-  printf ("%-46s %10.2f %-8s >= %8.2f  %s  %s\n", what, figure, unit, goal, figure >= goal ? "ok  " : "GOAL",
-          beside);
 }
 
 /* A line that is shown and not judged. */
