@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crc32c: the Castagnoli checksum (RFC 3720, B.4) over journal records and
  * spool slots. A torn write is found by it; it is no protection from malice.
- * Thread-safe; uses the SSE 4.2 instruction where the processor has it. */
+ * Thread-safe; uses the SSE 4.2 and PCLMUL instructions where the processor has them. */
 #ifndef WEFT_CRC32C_H
 #define WEFT_CRC32C_H
 

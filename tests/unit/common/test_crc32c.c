@@ -41,8 +41,28 @@ static void both_agree_and_continue (void **state)
   }
 }
 
+/* The sizes about which the way of computing changes, each with a seed and off its alignment. */
+static void long_ones_agree (void **state)
+{
+  static uint8_t bytes[70000];
+  uint32_t word = 1;
+  for (unsigned i = 0; i < sizeof (bytes); i++) {
+    word = word * 1664525u + 1013904223u;
+    bytes[i] = (uint8_t) (word >> 24);
+  }
+  for (size_t lanes = 1; lanes <= 12; lanes++)
+    for (size_t off = 0; off < 18; off++) {
+      size_t size = lanes * 512 + off - 9;
+      assert_int_equal (weft_crc32c (word, bytes + off, size),
+                        weft_crc32c_portable (word, bytes + off, size));
+    }
+  assert_int_equal (weft_crc32c (0, bytes + 1, 65536), weft_crc32c_portable (0, bytes + 1, 65536));
+  assert_int_equal (weft_crc32c (0, bytes, sizeof (bytes)), weft_crc32c_portable (0, bytes, sizeof (bytes)));
+}
+
 int main (void)
 {
-  const struct CMUnitTest tests[] = {cmocka_unit_test (vectors), cmocka_unit_test (both_agree_and_continue)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test (vectors), cmocka_unit_test (both_agree_and_continue),
+                                     cmocka_unit_test (long_ones_agree)};
   return cmocka_run_group_tests (tests, NULL, NULL);
 }
