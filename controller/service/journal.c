@@ -206,24 +206,43 @@ static int begin_segment (ctl_journal_t *self)
   return self->fd < 0 ? status_of (errno) : 0;
 }
 
-int ctl_journal_append (ctl_journal_t *self, const void *frame, size_t size)
+/* The records of these frames, ready to be written. Their bytes in the file. */
+static size_t lay_out (const ctl_journal_frame_t *frames, unsigned count, ctl_record_t *records,
+                       struct iovec *parts)
 {
   static const uint8_t zeros[8];
-  if (size == 0 || size > WEFT_FRAME_MAX)
+  size_t whole = 0;
+  for (unsigned n = 0; n < count; n++, parts += 3) {
+    size_t total = ctl_record_total (frames[n].size);
+    records[n] = ctl_record_of (frames[n].data, frames[n].size);
+    parts[0] = (struct iovec){&records[n], sizeof records[n]};
+    parts[1] = (struct iovec){(void *) (uintptr_t) frames[n].data, frames[n].size};
+    parts[2] = (struct iovec){(void *) (uintptr_t) zeros, total - sizeof records[n] - frames[n].size};
+    whole += total;
+  }
+  return whole;
+}
+
+int ctl_journal_append_all (ctl_journal_t *self, const ctl_journal_frame_t *frames, unsigned count)
+{
+  ctl_record_t records[CTL_JOURNAL_TOGETHER];
+  struct iovec parts[3 * CTL_JOURNAL_TOGETHER];
+  if (count == 0 || count > CTL_JOURNAL_TOGETHER)
     return WEFT_E_RANGE;
-  size_t total = ctl_record_total (size);
+  for (unsigned n = 0; n < count; n++)
+    if (frames[n].size == 0 || frames[n].size > WEFT_FRAME_MAX)
+      return WEFT_E_RANGE;
+  size_t total = lay_out (frames, count, records, parts);
+  if (count > 1 && total > self->segment_max)
+    return WEFT_E_RANGE;
   if (self->fd < 0 || (self->offset && self->offset + total > self->segment_max)) {
     int rc = begin_segment (self);
     if (rc < 0)
       return rc;
   }
-  ctl_record_t record = ctl_record_of (frame, size);
-  struct iovec parts[3] = {{&record, sizeof record},
-                           {(void *) (uintptr_t) frame, size},
-                           {(void *) (uintptr_t) zeros, total - sizeof record - size}};
   WEFT_FAULT_POINT ("journal-append");
   errno = ENOSPC; /* what a short write means */
-  ssize_t written = pwritev (self->fd, parts, 3, (off_t) self->offset);
+  ssize_t written = pwritev (self->fd, parts, (int) (3 * count), (off_t) self->offset);
   if (written != (ssize_t) total) {
     int rc = status_of (errno);
     /* J1: if even cutting it off fails, the reader stops at it, and so does this segment. */
@@ -232,9 +251,14 @@ int ctl_journal_append (ctl_journal_t *self, const void *frame, size_t size)
     return rc;
   }
   self->offset += total;
-  self->records++;
+  self->records += count;
   WEFT_FAULT_POINT ("journal-appended");
   return 0;
+}
+
+int ctl_journal_append (ctl_journal_t *self, const void *frame, size_t size)
+{
+  return ctl_journal_append_all (self, &(ctl_journal_frame_t){frame, size}, 1);
 }
 
 /* A small file is there whole, with its old or its new text. */

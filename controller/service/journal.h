@@ -31,6 +31,8 @@ typedef struct {
 } ctl_journal_position_t;
 
 /* ---- writing ------------------------------------------------------------ */
+#define CTL_JOURNAL_TOGETHER 8 /* half a MiB: what a call costs is spread, what is written is still cached */
+
 typedef struct ctl_journal_t ctl_journal_t;
 
 /* `dir` exists (place.h). `segment_max` 0: WEFT_JOURNAL_SEGMENT_MAX. WEFT_E_IO with `why`. */
@@ -46,6 +48,13 @@ void ctl_journal_tidy (ctl_journal_t *self);
 void ctl_journal_close (ctl_journal_t **self_p);
 /* WEFT_E_FULL: no room on the disk; WEFT_E_RANGE: 0 or more than WEFT_FRAME_MAX bytes; WEFT_E_IO. */
 int ctl_journal_append (ctl_journal_t *self, const void *frame, size_t size);
+typedef struct {
+  const void *data;
+  size_t size;
+} ctl_journal_frame_t;
+/* Several in one call of the kernel, all or none. As above; WEFT_E_RANGE also for none, for more than
+ * CTL_JOURNAL_TOGETHER and for more than a segment holds. */
+int ctl_journal_append_all (ctl_journal_t *self, const ctl_journal_frame_t *frames, unsigned count);
 /* Everything appended so far is in the store: a recovery may begin here. */
 int ctl_journal_checkpoint (ctl_journal_t *self);
 /* The same, of everything appended before `position`. */

@@ -432,11 +432,45 @@ static void test_copy_that_came_too_late (void **state)
   ctl_journal_close (&self);
 }
 
+/* Several at once are what they would be one after another; what does not fit a segment is refused whole. */
+static void test_together (void **state)
+{
+  ctl_journal_t *self = NULL;
+  ctl_journal_reader_t *reader = NULL;
+  char why[300] = "", large[1500];
+  memset (large, 'x', sizeof large);
+  const ctl_journal_frame_t few[3] = {{"one", 3}, {"twotwotwo", 9}, {large, 1000}};
+  const ctl_journal_frame_t many[3] = {{large, 1500}, {large, 1500}, {large, 1500}};
+  const ctl_journal_frame_t bad[2] = {{"one", 3}, {"", 0}};
+  assert_int_equal (ctl_journal_open (dir, 4096, &self, why, sizeof why), 0);
+  assert_int_equal (ctl_journal_append_all (self, few, 0), WEFT_E_RANGE);
+  assert_int_equal (ctl_journal_append_all (self, few, CTL_JOURNAL_TOGETHER + 1), WEFT_E_RANGE);
+  assert_int_equal (ctl_journal_append_all (self, bad, 2), WEFT_E_RANGE);
+  assert_int_equal (ctl_journal_append_all (self, many, 3), WEFT_E_RANGE);
+  assert_int_equal (ctl_journal_records (self), 0);
+  for (int n = 0; n < 5; n++) /* the fourth begins another segment */
+    assert_int_equal (ctl_journal_append_all (self, few, 3), 0);
+  assert_int_equal (ctl_journal_records (self), 15);
+  ctl_journal_close (&self);
+  assert_int_equal (ctl_journal_reader_open (dir, 0, &reader), 0);
+  for (int n = 0; n < 15; n++) {
+    const void *frame = NULL;
+    size_t size = 0;
+    ctl_journal_position_t position;
+    assert_int_equal (ctl_journal_reader_next (reader, &frame, &size, &position), 1);
+    assert_int_equal (size, few[n % 3].size);
+    assert_memory_equal (frame, few[n % 3].data, size);
+    assert_int_equal (position.segment, n < 9 ? 1 : 2);
+  }
+  ctl_journal_reader_close (&reader);
+}
+
 int main (void)
 {
   const struct CMUnitTest tests[] = {
       TEST (test_layout),
       TEST (test_order_and_sizes),
+      TEST (test_together),
       TEST (test_torn_tail),
       TEST (test_flipped_bit),
       TEST (test_rotation),
