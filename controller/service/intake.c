@@ -9,6 +9,19 @@
 #include "../../common/status.h"
 #include "sequence.h"
 
+/* A batch that is new, looked at and not yet journalled. */
+typedef struct {
+  ctl_journal_frame_t frame;
+  weft_batch_head_t head;
+  zmq_msg_t message; /* what holds the frame, if `held` */
+  int held;
+} waiting_t;
+
+typedef struct {
+  uint8_t instance[WEFT_UUID_SIZE], start[WEFT_UUID_SIZE];
+  uint64_t done;
+} answer_t;
+
 struct ctl_intake_t {
   ctl_intake_links_t links;
   ctl_intake_stats_t stats;
@@ -16,6 +29,10 @@ struct ctl_intake_t {
   void *socket;
   const char *who;            /* sent the frame at hand, as the guard named it; NULL: not known */
   weft_batch_reader_t reader; /* 16 KiB: too much for a stack frame on the way */
+  waiting_t waiting[CTL_JOURNAL_TOGETHER];
+  unsigned waiting_count;
+  answer_t answers[CTL_JOURNAL_TOGETHER]; /* one for each start */
+  unsigned answer_count;
 };
 
 ctl_intake_t *ctl_intake_new (const ctl_intake_links_t *links)
@@ -92,15 +109,36 @@ static void answer_state (ctl_intake_t *self, const uint8_t instance[WEFT_UUID_S
   ctl_broadcast_state (self->links.broadcast, topic, self->links.instructions);
 }
 
+static void send_answers (ctl_intake_t *self)
+{
+  for (unsigned n = 0; n < self->answer_count; n++) {
+    weft_bus_message_t ack = {.kind = WEFT_BUS_BATCH_ACK, .number = self->answers[n].done};
+    memcpy (ack.start, self->answers[n].start, sizeof ack.start);
+    char topic[WEFT_TOPIC_MAX];
+    weft_topic_instance (topic, self->answers[n].instance);
+    ctl_broadcast_send (self->links.broadcast, topic, &ack);
+    WEFT_FAULT_POINT ("ack");
+  }
+  self->answer_count = 0;
+}
+
+/* An answer names all batches up to `done`: the last one for a start says what those before it said. */
 static void answer_batch (ctl_intake_t *self, const ctl_sequence_entry_t *entry)
 {
   if (!self->links.broadcast)
     return;
-  weft_bus_message_t ack = {.kind = WEFT_BUS_BATCH_ACK, .number = entry->done};
-  memcpy (ack.start, entry->start, sizeof ack.start);
-  char topic[WEFT_TOPIC_MAX];
-  weft_topic_instance (topic, entry->instance);
-  ctl_broadcast_send (self->links.broadcast, topic, &ack);
+  for (unsigned n = 0; n < self->answer_count; n++)
+    if (memcmp (self->answers[n].start, entry->start, WEFT_UUID_SIZE) == 0 &&
+        memcmp (self->answers[n].instance, entry->instance, WEFT_UUID_SIZE) == 0) {
+      self->answers[n].done = entry->done;
+      return;
+    }
+  if (self->answer_count == CTL_JOURNAL_TOGETHER)
+    send_answers (self);
+  answer_t *answer = &self->answers[self->answer_count++];
+  memcpy (answer->instance, entry->instance, WEFT_UUID_SIZE);
+  memcpy (answer->start, entry->start, WEFT_UUID_SIZE);
+  answer->done = entry->done;
 }
 
 static int take_message (ctl_intake_t *self, const void *frame, size_t size)
@@ -169,29 +207,65 @@ static int make_room (ctl_intake_t *self)
   return rc;
 }
 
-/* Registry, journal, correlator; the batch is new. */
-static int enter_batch (ctl_intake_t *self, const weft_batch_head_t *head, const void *frame, size_t size)
+/* Into the correlator; it is journalled. */
+static void enter_batch (ctl_intake_t *self, const waiting_t *batch)
 {
   ctl_instance_t *instance = NULL;
-  int rc = ctl_instances_touch (self->links.instances, head->instance, &instance);
-  if (rc < 0)
-    return count (self, rc);
-  rc = make_room (self);
-  if (rc == 0)
-    rc = journal (self, frame, size);
-  if (rc < 0)
-    return rc;
   uint32_t reports = 0;
   uint64_t here[WEFT_LOSS_COUNT] = {0}, shed = ctl_shed_count (ctl_correlate_shedder (self->links.correlate));
-  rc = count (self, ctl_correlate_batch (self->links.correlate, frame, size, &reports));
+  int rc = ctl_correlate_batch (self->links.correlate, batch->frame.data, batch->frame.size, &reports);
+  count (self, rc);
   WEFT_FAULT_POINT ("correlate");
   here[WEFT_LOSS_SHED] = shed = ctl_shed_count (ctl_correlate_shedder (self->links.correlate)) - shed;
-  if (reports + shed < head->reports) /* what it says it holds, and did not give */
-    here[rc == 0 ? WEFT_LOSS_VERSION : WEFT_LOSS_UNDECODABLE] = head->reports - reports - shed;
-  note_batch (self, instance, head, reports, here);
+  if (reports + shed < batch->head.reports) /* what it says it holds, and did not give */
+    here[rc == 0 ? WEFT_LOSS_VERSION : WEFT_LOSS_UNDECODABLE] = batch->head.reports - reports - shed;
+  if (ctl_instances_touch (self->links.instances, batch->head.instance, &instance) == 0)
+    note_batch (self, instance, &batch->head, reports, here);
   self->stats.batches++;
   self->stats.reports += reports;
-  return 0;
+}
+
+/* The first `count` of those that wait are journalled: remembered, acknowledged, correlated (N1). */
+static void enter (ctl_intake_t *self, const waiting_t *batches, unsigned count)
+{
+  for (unsigned n = 0; n < count; n++) {
+    const weft_batch_head_t *head = &batches[n].head;
+    ctl_sequence_entry_t *entry = NULL;
+    if (ctl_sequence_of (self->sequence, head->instance, head->start, head->number, &entry) < 0)
+      continue;
+    ctl_sequence_take (entry, head->number);
+    answer_batch (self, entry);
+  }
+  send_answers (self);
+  for (unsigned n = 0; n < count; n++)
+    enter_batch (self, &batches[n]);
+}
+
+/* All that wait, together if the journal takes them so, else one by one. What it refuses stays with
+ * its sender. The status of the last one. */
+static int flush (ctl_intake_t *self)
+{
+  ctl_journal_frame_t frames[CTL_JOURNAL_TOGETHER];
+  unsigned count = self->waiting_count;
+  int rc = 0;
+  self->waiting_count = 0;
+  for (unsigned n = 0; n < count; n++)
+    frames[n] = self->waiting[n].frame;
+  if (count > 1 && (!self->links.journal || ctl_journal_append_all (self->links.journal, frames, count) == 0))
+    enter (self, self->waiting, count);
+  else
+    for (unsigned n = 0; n < count; n++) {
+      rc = make_room (self);
+      if (rc == 0)
+        rc = journal (self, frames[n].data, frames[n].size);
+      if (rc == 0)
+        enter (self, &self->waiting[n], 1);
+    }
+  for (unsigned n = 0; n < count; n++)
+    if (self->waiting[n].held)
+      zmq_msg_close (&self->waiting[n].message);
+  send_answers (self);
+  return rc;
 }
 
 /* 1: the batch is there already; 0: it is new, *ret_entry is its place. */
@@ -209,10 +283,31 @@ static int look_batch (ctl_intake_t *self, const void *frame, size_t size, ctl_s
   return rc;
 }
 
-static int take_batch (ctl_intake_t *self, const void *frame, size_t size)
+/* Whether those that wait may have to be entered before this one is looked at: what is known of its
+ * start is not what it will be then, or there is only just room. */
+static int must_flush (ctl_intake_t *self, const weft_batch_head_t *head)
 {
-  const weft_batch_head_t *head = &self->reader.head;
+  if (self->waiting_count == CTL_JOURNAL_TOGETHER ||
+      !ctl_correlate_ease (self->links.correlate, self->waiting_count + 1))
+    return 1;
+  for (unsigned n = self->waiting_count; n > 0; n--) {
+    const weft_batch_head_t *other = &self->waiting[n - 1].head;
+    if (memcmp (other->start, head->start, WEFT_UUID_SIZE) == 0 &&
+        memcmp (other->instance, head->instance, WEFT_UUID_SIZE) == 0)
+      return head->number != other->number + 1;
+  }
+  return 0;
+}
+
+/* Puts a batch to those that wait. `message`: holds the frame and is taken over; NULL: the frame
+ * outlasts the next flush. */
+static int take_batch (ctl_intake_t *self, const void *frame, size_t size, zmq_msg_t *message)
+{
   ctl_sequence_entry_t *entry = NULL;
+  ctl_instance_t *instance = NULL;
+  if (self->waiting_count &&
+      (weft_batch_reader_begin (&self->reader, frame, size) < 0 || must_flush (self, &self->reader.head)))
+    flush (self);
   int rc = look_batch (self, frame, size, &entry);
   if (rc == 1) {
     self->stats.duplicates++;
@@ -220,13 +315,19 @@ static int take_batch (ctl_intake_t *self, const void *frame, size_t size)
     return 0;
   }
   if (rc == 0)
-    rc = enter_batch (self, head, frame, size);
-  if (rc == 0) {
-    ctl_sequence_take (entry, head->number);
-    answer_batch (self, entry);
-    WEFT_FAULT_POINT ("ack");
+    rc = count (self, ctl_instances_touch (self->links.instances, self->reader.head.instance, &instance));
+  if (rc < 0)
+    return rc;
+  waiting_t *batch = &self->waiting[self->waiting_count++];
+  batch->frame = (ctl_journal_frame_t){frame, size};
+  batch->head = self->reader.head;
+  batch->held = message != NULL;
+  if (message) {
+    zmq_msg_init (&batch->message);
+    zmq_msg_move (&batch->message, message);
+    batch->frame.data = zmq_msg_data (&batch->message);
   }
-  return rc;
+  return 0;
 }
 
 int ctl_intake_recall (ctl_intake_t *self, const void *frame, size_t size)
@@ -246,14 +347,24 @@ int ctl_intake_recall (ctl_intake_t *self, const void *frame, size_t size)
   return 0;
 }
 
-int ctl_intake_frame (ctl_intake_t *self, const void *frame, size_t size)
+static int take_frame (ctl_intake_t *self, const void *frame, size_t size, zmq_msg_t *message)
 {
   self->stats.frames++;
   weft_up_kind_t kind;
   int rc = size > WEFT_FRAME_MAX ? WEFT_E_RANGE : weft_up_kind (frame, size, &kind);
   if (rc < 0)
     return count (self, rc);
-  return kind == WEFT_UP_BATCH ? take_batch (self, frame, size) : take_message (self, frame, size);
+  if (kind == WEFT_UP_BATCH)
+    return take_batch (self, frame, size, message);
+  flush (self); /* what was said before it counts before it */
+  return take_message (self, frame, size);
+}
+
+int ctl_intake_frame (ctl_intake_t *self, const void *frame, size_t size)
+{
+  int rc = take_frame (self, frame, size, NULL);
+  int flushed = flush (self);
+  return rc ? rc : flushed;
 }
 
 int ctl_intake_pump (ctl_intake_t *self)
@@ -275,12 +386,13 @@ int ctl_intake_pump (ctl_intake_t *self)
       count (self, WEFT_E_MALFORMED);
     } else {
       self->who = zmq_msg_gets (&frame, "User-Id");
-      ctl_intake_frame (self, zmq_msg_data (&frame), zmq_msg_size (&frame));
+      take_frame (self, zmq_msg_data (&frame), zmq_msg_size (&frame), &frame);
       self->who = NULL;
     }
     zmq_msg_close (&frame);
     taken++;
   }
+  flush (self);
   return taken;
 }
 

@@ -5,7 +5,10 @@
  *   HELLO ─ journal ─ registry ─ STATE to this instance alone
  *   ACK   ─ registry             BYE ─ journal ─ registry
  *   BATCH ─ known? drop, ack again
- *         ─ journal ─ correlate ─ BATCH_ACK
+ *         ─ journal ─ BATCH_ACK ─ correlate
+ *
+ * Batches that are there at once are journalled together, up to CTL_JOURNAL_TOGETHER of them, and
+ * answered once for each start: an answer names all up to its number. None waits for more to come.
  *
  *  N1  a batch is acknowledged only when it and all before it of this start are in
  *      the journal; what the journal refuses stays with the sidecar, which sends it again

@@ -461,6 +461,13 @@ int ctl_correlate_room (ctl_correlate_t *self)
                                                                                               : 0;
 }
 
+int ctl_correlate_ease (const ctl_correlate_t *self, uint32_t batches)
+{
+  uint64_t more = (uint64_t) batches * WEFT_BATCH_REPORTS_MAX, tasks = self->tasks_open - self->evicted_count;
+  return self->evicted_count <= WEFT_EVICTED_MAX && tasks + more <= self->open_max &&
+         self->entries_used + more <= WEFT_OPEN_REPORTS_MAX / 8 * 7;
+}
+
 int ctl_correlate_batch (ctl_correlate_t *self, const void *frame, size_t size, uint32_t *ret_reports)
 {
   weft_batch_reader_t reader;
@@ -544,10 +551,8 @@ int ctl_correlate_find (ctl_correlate_t *self, const uint8_t task[WEFT_TASK_ID_S
                         ctl_execution_t **ret_execution)
 {
   uint32_t at, number = find (self, task, (uint32_t) (ctl_mix_16 (&self->seed, task) >> 32), &at);
-  ctl_execution_t *execution;
-  if (number == NIL)
-    return WEFT_E_NOT_FOUND;
-  int rc = assemble (self, &self->task[number], &execution, NULL);
+  ctl_execution_t *execution = NULL;
+  int rc = number == NIL ? 0 : assemble (self, &self->task[number], &execution, NULL);
   if (rc)
     return rc;
   if (!execution)
@@ -561,8 +566,7 @@ static void look (ctl_correlate_t *self, task_t *task)
   ctl_execution_t *execution;
   if (task->flags & TASK_LOOKED || assemble (self, task, &execution, NULL))
     return;
-  task->flags &= (uint8_t) ~(TASK_COMPLETE | TASK_COUNTS);
-  task->flags |= TASK_LOOKED;
+  task->flags = (uint8_t) ((task->flags & ~(TASK_COMPLETE | TASK_COUNTS)) | TASK_LOOKED);
   task->instruction = 0;
   if (!execution)
     return;

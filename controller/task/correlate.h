@@ -41,6 +41,8 @@ int ctl_correlate_batch (ctl_correlate_t *self, const void *frame, size_t size, 
 
 /* Makes room for one more batch by marking the oldest tasks for the sink. WEFT_E_FULL: settle first. */
 int ctl_correlate_room (ctl_correlate_t *self);
+/* Whether there is room for so many batches without marking any. */
+int ctl_correlate_ease (const ctl_correlate_t *self, uint32_t batches);
 
 /* Called with each execution that matches; it may keep it by setting *execution_p NULL. */
 typedef int (ctl_execution_fn) (ctl_execution_t **execution_p, void *arg);

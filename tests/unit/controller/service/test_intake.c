@@ -10,7 +10,10 @@
 #include <cmocka.h>
 
 #include <unistd.h>
+#include <zmq.h>
 
+#include "../../../../common/endpoint.h"
+#include "../../../../common/ids.h"
 #include "../../../../common/status.h"
 #include "../../../../controller/service/intake.h"
 #include "../../../../controller/service/recovery.h"
@@ -347,11 +350,177 @@ static void test_journal_that_fails (void **state)
   assert_int_equal (correlated (self), 1);
 }
 
+/* ---- what comes by the socket ------------------------------------------------ */
+typedef struct {
+  char dir[32], address[48];
+  void *context, *push, *sub;
+} wire_t;
+
+static void open_wire (fixture_t *self, wire_t *wire)
+{
+  char why[300] = "", endpoint[WEFT_ENDPOINT_MAX];
+  int wait_ms = 5000;
+  strcpy (wire->dir, "/tmp/weft-intake-XXXXXX");
+  assert_non_null (mkdtemp (wire->dir));
+  snprintf (wire->address, sizeof wire->address, "ipc://%s", wire->dir);
+  assert_int_equal (ctl_broadcast_new (wire->address, NULL, &self->links.broadcast, why, sizeof why), 0);
+  assert_int_equal (ctl_journal_open (wire->dir, 0, &self->links.journal, why, sizeof why), 0);
+  ctl_intake_link (self->intake, &self->links);
+  assert_int_equal (ctl_intake_listen (self->intake, why, sizeof why), 0);
+  wire->context = zmq_ctx_new ();
+  wire->push = zmq_socket (wire->context, ZMQ_PUSH);
+  wire->sub = zmq_socket (wire->context, ZMQ_SUB);
+  zmq_setsockopt (wire->sub, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms);
+  zmq_setsockopt (wire->sub, ZMQ_SUBSCRIBE, "instance/", 9);
+  weft_endpoint (wire->address, WEFT_ENDPOINT_REPORTS, endpoint, why, sizeof why);
+  assert_int_equal (zmq_connect (wire->push, endpoint), 0);
+  weft_endpoint (wire->address, WEFT_ENDPOINT_INSTRUCTIONS, endpoint, why, sizeof why);
+  assert_int_equal (zmq_connect (wire->sub, endpoint), 0);
+  while (ctl_broadcast_pump (self->links.broadcast) == 0)
+    usleep (1000);
+}
+
+static void close_wire (fixture_t *self, wire_t *wire)
+{
+  char path[64];
+  zmq_close (wire->push);
+  zmq_close (wire->sub);
+  zmq_ctx_term (wire->context);
+  ctl_intake_destroy (&self->intake); /* its socket is of the broadcast's context */
+  ctl_broadcast_destroy (&self->links.broadcast);
+  ctl_journal_close (&self->links.journal);
+  const char *const names[] = {"00000001.weftj", "instructions", "reports"};
+  for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+    snprintf (path, sizeof path, "%s/%s", wire->dir, names[n]);
+    unlink (path);
+  }
+  assert_int_equal (rmdir (wire->dir), 0);
+}
+
+static void push_batch (wire_t *wire, uint8_t who, uint64_t number)
+{
+  uint8_t *frame = malloc (WEFT_BATCH_MAX);
+  size_t size = batch (frame, who, number, 0);
+  assert_int_equal (zmq_send (wire->push, frame, size, 0), (int) size);
+  free (frame);
+}
+
+/* Acknowledgements until both are at their last number; how many. */
+static unsigned hear_until (wire_t *wire, uint64_t seven, uint64_t nine)
+{
+  uint64_t heard[256] = {0};
+  unsigned acks = 0;
+  char topic[WEFT_TOPIC_MAX], map[1024];
+  uint8_t who[WEFT_UUID_SIZE];
+  while (heard[7] < seven || heard[9] < nine) {
+    weft_bus_message_t ack;
+    int size = zmq_recv (wire->sub, topic, sizeof topic, 0);
+    assert_int_equal (size, 9 + 36);
+    topic[size] = 0;
+    assert_int_equal (weft_uuid_get (who, topic + 9), 0);
+    size = zmq_recv (wire->sub, map, sizeof map, 0);
+    assert_true (size > 0);
+    assert_int_equal (weft_bus_unpack (map, (size_t) size, &ack), 0);
+    assert_int_equal (ack.kind, WEFT_BUS_BATCH_ACK);
+    assert_true (ack.number >= heard[who[0]]);
+    heard[who[0]] = ack.number;
+    weft_bus_clear (&ack);
+    acks++;
+  }
+  assert_int_equal (heard[7], seven);
+  assert_int_equal (heard[9], nine);
+  return acks;
+}
+
+/* What is there at once is journalled together, in its order and each once; one answer for each start
+ * and group. 7 sends 1 to 11, its fourth twice and its sixth after its seventh; 9 sends 1 and 2. */
+static void test_together (void **state)
+{
+  fixture_t *self = *state;
+  static const uint8_t sent[][2] = {{7, 1}, {9, 1}, {7, 2}, {7, 3}, {7, 4}, {7, 4},  {7, 5},
+                                    {7, 7}, {7, 6}, {7, 8}, {9, 2}, {7, 9}, {7, 10}, {7, 11}};
+  enum { SENT = sizeof sent / sizeof *sent, TWICE = 1 };
+  wire_t wire;
+  open_wire (self, &wire);
+  for (unsigned n = 0; n < SENT; n++)
+    push_batch (&wire, sent[n][0], sent[n][1]);
+  const ctl_intake_stats_t *stats = ctl_intake_stats (self->intake);
+  usleep (50000); /* all of them are there: one burst. If not, there are only more answers */
+  for (int i = 0; i < 5000 && stats->frames < SENT; i++)
+    if (ctl_intake_pump (self->intake) == 0)
+      usleep (1000);
+  assert_int_equal (stats->batches, SENT - TWICE);
+  assert_int_equal (stats->duplicates, TWICE);
+  assert_int_equal (stats->gap + stats->malformed + stats->refused + stats->unjournalled, 0);
+  assert_int_equal (correlated (self), SENT - TWICE);
+  assert_int_equal (ctl_journal_records (self->links.journal), SENT - TWICE);
+  unsigned acks = hear_until (&wire, 11, 2);
+  assert_true (acks < SENT);
+  ctl_journal_reader_t *reader = NULL;
+  assert_int_equal (ctl_journal_reader_open (wire.dir, 0, &reader), 0);
+  for (unsigned n = 0; n < SENT; n++) {
+    const void *frame;
+    size_t size;
+    ctl_journal_position_t position;
+    weft_batch_reader_t at;
+    if (n > 0 && memcmp (sent[n], sent[n - 1], sizeof sent[n]) == 0)
+      continue;
+    assert_int_equal (ctl_journal_reader_next (reader, &frame, &size, &position), 1);
+    assert_int_equal (weft_batch_reader_begin (&at, frame, size), 0);
+    assert_int_equal (at.head.instance[0], sent[n][0]);
+    assert_int_equal (at.head.number, sent[n][1]);
+  }
+  ctl_journal_reader_close (&reader);
+  close_wire (self, &wire);
+}
+
+/* N1: with a journal that refuses, nothing of a group is acknowledged, remembered or correlated. */
+static void test_together_refused (void **state)
+{
+  fixture_t *self = *state;
+  wire_t wire;
+  open_wire (self, &wire);
+  ctl_journal_t *good = self->links.journal;
+  char dir[] = "/tmp/weft-intake-XXXXXX", why[300] = "";
+  assert_non_null (mkdtemp (dir));
+  assert_int_equal (ctl_journal_open (dir, 0, &self->links.journal, why, sizeof why), 0);
+  assert_int_equal (rmdir (dir), 0);
+  ctl_intake_link (self->intake, &self->links);
+  const ctl_intake_stats_t *stats = ctl_intake_stats (self->intake);
+  for (uint64_t n = 1; n <= 5; n++)
+    push_batch (&wire, 7, n);
+  for (int i = 0; i < 5000 && stats->frames < 5; i++)
+    if (ctl_intake_pump (self->intake) == 0)
+      usleep (1000);
+  assert_int_equal (stats->unjournalled, 5);
+  assert_int_equal (correlated (self), 0);
+  usleep (50000);
+  char nothing[8];
+  assert_int_equal (zmq_recv (wire.sub, nothing, sizeof nothing, ZMQ_DONTWAIT), -1);
+  ctl_journal_close (&self->links.journal);
+  self->links.journal = good;
+  ctl_intake_link (self->intake, &self->links);
+  for (uint64_t n = 1; n <= 5; n++)
+    push_batch (&wire, 7, n);
+  for (int i = 0; i < 5000 && stats->frames < 10; i++)
+    if (ctl_intake_pump (self->intake) == 0)
+      usleep (1000);
+  assert_int_equal (correlated (self), 5);
+  assert_int_equal (stats->duplicates, 0);
+  push_batch (&wire, 9, 1);
+  while (stats->frames < 11)
+    ctl_intake_pump (self->intake);
+  hear_until (&wire, 5, 1);
+  close_wire (self, &wire);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown (name, setup, teardown)
 int main (void)
 {
   const struct CMUnitTest tests[] = {
       TEST (test_batches_once),
+      TEST (test_together),
+      TEST (test_together_refused),
       TEST (test_epoch_is_acknowledged_by_ack_only),
       TEST (test_garbage_is_counted),
       TEST (test_truncated_batches),
