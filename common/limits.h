@@ -96,8 +96,8 @@
 #define WEFT_REPLAY_REPEAT_MAX                                                                               \
   4096                             /* each repeat has instances of its own: no more than WEFT_INSTANCES_MAX */
 #define WEFT_REPLAY_SPEED_MAX 1000 /* times the original pace; beyond, `max` is meant */
-#define WEFT_REPLAY_WINDOW    512  /* batches that may wait for their acknowledgement: 32 MiB at most */
-#define WEFT_REPLAY_RESEND_MS 1000 /* not acknowledged for so long: sent again */
+#define WEFT_REPLAY_WINDOW    64 /* batches that may wait for their acknowledgement: 4 MiB, which caches hold */
+#define WEFT_REPLAY_RESEND_MS 1000       /* not acknowledged for so long: sent again */
 #define WEFT_REPLAY_STALL_MS  30000      /* nothing acknowledged for so long: the replay ends, and says so */
 #define WEFT_REPLAY_TASKS_MAX (1u << 24) /* distinct task ids that are counted: 512 MiB at most */
 
