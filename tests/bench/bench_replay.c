@@ -171,7 +171,10 @@ static pid_t start_controller (const char *address, unsigned round)
     char store[128];
     prctl (PR_SET_PDEATHSIG, SIGKILL);
     snprintf (store, sizeof store, "%s/%u.db", directory, round);
-    ctl_service_options_t options = {.listen = address, .store = store};
+    ctl_service_options_t options = {.listen = address,
+                                     .store = store,
+                                     .journal_max = WEFT_JOURNAL_MAX,
+                                     .journal_age_ms = WEFT_JOURNAL_AGE_MS};
     _exit (ctl_service_run (&options) < 0);
   }
   return child;
