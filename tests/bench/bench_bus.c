@@ -4,6 +4,7 @@
  *   CPU of a 64 KiB frame under CURVE / in the clear
  *   one message to SUBSCRIBERS, from the first send to the last receipt
  * Two processes each, on the sockets that are shipped where there are such. */
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -15,29 +16,31 @@
 
 #include "../../common/ids.h"
 #include "../../common/status.h"
+#include "../../controller/service/guard.h"
 #include "../../controller/service/intake.h"
+#include "../../controller/service/keyring.h"
 #include "../../instance/shm/writer.h"
 #include "../../instance/sidecar/bus.h"
 #include "../../instance/sidecar/drain.h"
 #include "bench.h"
 
-#define ROUNDS      7
-#define REPORTS     1000000u
-#define CHUNK       384u
-#define OUT_MAX     32 /* batches under way */
-#define FRAMES      3000u
-#define SUBSCRIBERS 200
-#define MESSAGES    200
-#define MESSAGE     600 /* bytes; two instructions are about so long */
-#define WAIT_MS     20000
+#define ROUNDS       7
+#define REPORTS      1000000u
+#define CHUNK        384u
+#define OUT_MAX      32 /* batches under way */
+#define FRAMES       1500u
+#define CURVE_ROUNDS 15 /* short ones: a neighbour is in few of them */
+#define SUBSCRIBERS  200
+#define MESSAGES     200
+#define MESSAGE      600 /* bytes; two instructions are about so long */
+#define WAIT_MS      20000
 
 typedef struct {
   uint64_t lost, sent, last_ns, cpu_ns, ready;
   uint64_t received[SUBSCRIBERS];
-  uint8_t publickey[64], secretkey[64];
 } shared_t;
 static shared_t *shared;
-static char directory[64], address[96];
+static char directory[64], key_directory[80], address[96];
 static unsigned runs; /* each on sockets of its own */
 
 static void give_up (const char *what)
@@ -233,87 +236,112 @@ static uint64_t cpu_ns (void)
          (uint64_t) (use.ru_utime.tv_usec + use.ru_stime.tv_usec) * 1000u;
 }
 
-static void set_int (void *socket, int option, int value)
+/* The sidecar's side: its socket, its way of waiting when that takes no more. */
+static void send_frames (const weft_keys_t *keys)
 {
-  if (zmq_setsockopt (socket, option, &value, sizeof value) != 0)
-    give_up (zmq_strerror (zmq_errno ()));
-}
-
-static void set_text (void *socket, int option, const void *text)
-{
-  if (zmq_setsockopt (socket, option, text, strlen (text) + 1) != 0)
-    give_up (zmq_strerror (zmq_errno ()));
-}
-
-static void send_frames (int curve, const char *endpoint)
-{
-  static uint8_t frame[WEFT_BATCH_MAX];
-  char mine[41], secret[41];
-  void *context = zmq_ctx_new (), *socket = zmq_socket (context, ZMQ_PUSH);
-  set_int (socket, ZMQ_SNDHWM, CAR_BUS_SEND_HWM);
-  if (curve) {
-    zmq_curve_keypair (mine, secret);
-    set_text (socket, ZMQ_CURVE_SERVERKEY, shared->publickey);
-    set_text (socket, ZMQ_CURVE_PUBLICKEY, mine);
-    set_text (socket, ZMQ_CURVE_SECRETKEY, secret);
-  }
-  if (zmq_connect (socket, endpoint) != 0)
+  static const uint8_t frame[WEFT_BATCH_MAX]; /* no message of ours: taken, counted, and that is all */
+  char why[256];
+  uint32_t ready;
+  car_bus_t *bus;
+  if (car_bus_new (address, keys, &bus, why, sizeof why))
     _exit (1);
-  zmq_send (socket, "x", 1, 0); /* the handshake is not measured */
+  while (car_bus_push (bus, frame, sizeof frame) < 0) /* the handshake is not measured */
+    car_bus_wait (bus, NULL, 0, 1, 10, &ready);
   await (&shared->ready, 1);
   uint64_t began = cpu_ns ();
-  for (unsigned i = 0; i < FRAMES; i++)
-    if (zmq_send (socket, frame, sizeof frame, 0) != (int) sizeof frame)
-      _exit (1);
+  for (unsigned i = 0; i < FRAMES;) {
+    if (car_bus_push (bus, frame, sizeof frame) == 0)
+      i++;
+    else
+      car_bus_wait (bus, NULL, 0, 1, 100, &ready);
+  }
   await (&shared->ready, 2);
   shared->cpu_ns = cpu_ns () - began;
-  zmq_close (socket);
-  zmq_ctx_term (context);
+  car_bus_destroy (&bus);
   _exit (0);
+}
+
+/* The controller's side, at some ports that are free. */
+static void listen_tcp (const char *keys, ctl_guard_t **ret_guard, ctl_broadcast_t **ret_broadcast,
+                        ctl_intake_t **ret_intake)
+{
+  char why[1200] = "";
+  for (unsigned i = 0; i < 100; i++) {
+    snprintf (address, sizeof address, "tcp://127.0.0.1:%u",
+              20000 + ((unsigned) getpid () * 7 + 3 * runs++) % 12000);
+    if (ctl_guard_new (address, keys, ret_guard, why, sizeof why))
+      give_up (why);
+    if (ctl_broadcast_new (address, *ret_guard, ret_broadcast, why, sizeof why) == 0) {
+      ctl_intake_links_t links = {.broadcast = *ret_broadcast};
+      *ret_intake = ctl_intake_new (&links);
+      if (*ret_intake && ctl_intake_listen (*ret_intake, why, sizeof why) == 0)
+        return;
+      ctl_intake_destroy (ret_intake);
+      ctl_broadcast_destroy (ret_broadcast);
+    }
+    ctl_guard_destroy (ret_guard);
+  }
+  give_up (why);
+}
+
+/* Until `frames` have come; waits as the controller's loop does. */
+static void take_frames (ctl_guard_t *guard, ctl_intake_t *intake, uint64_t frames)
+{
+  int guard_fds[CTL_GUARD_FDS];
+  struct pollfd fds[1 + CTL_GUARD_FDS] = {{.fd = ctl_intake_fd (intake), .events = POLLIN}};
+  ctl_guard_fds (guard, guard_fds);
+  for (int n = 0; n < CTL_GUARD_FDS; n++)
+    fds[1 + n] = (struct pollfd){.fd = guard_fds[n], .events = POLLIN};
+  uint64_t until_ns = bench_now_ns () + WAIT_MS * 1000000ull;
+  while (ctl_intake_stats (intake)->frames < frames)
+    if (ctl_guard_pump (guard) + ctl_intake_pump (intake) == 0) {
+      poll (fds, 1 + CTL_GUARD_FDS, 100);
+      if (bench_now_ns () > until_ns)
+        give_up ("the other side is gone");
+    }
 }
 
 /* CPU of both sides for one frame, in ns. */
 static double run_frames (int curve)
 {
-  char endpoint[128];
-  size_t size = sizeof endpoint;
-  void *context = zmq_ctx_new (), *socket = zmq_socket (context, ZMQ_PULL);
-  set_int (socket, ZMQ_RCVHWM, 1000);
-  if (curve) {
-    set_int (socket, ZMQ_CURVE_SERVER, 1);
-    set_text (socket, ZMQ_CURVE_SECRETKEY, shared->secretkey);
-  }
-  if (zmq_bind (socket, "tcp://127.0.0.1:*") != 0 ||
-      zmq_getsockopt (socket, ZMQ_LAST_ENDPOINT, endpoint, &size) != 0)
-    give_up (zmq_strerror (zmq_errno ()));
+  char why[1200] = "";
+  weft_keys_t keys = {0};
+  ctl_guard_t *guard = NULL;
+  ctl_broadcast_t *broadcast = NULL;
+  ctl_intake_t *intake = NULL;
+  listen_tcp (curve ? key_directory : NULL, &guard, &broadcast, &intake);
+  if (curve && weft_keys_for (address, key_directory, "instance", &keys, why, sizeof why))
+    give_up (why);
   shared->ready = 0;
   pid_t child = fork_child ();
   if (child == 0)
-    send_frames (curve, endpoint);
-  zmq_msg_t message;
-  zmq_msg_init (&message);
-  if (zmq_msg_recv (&message, socket, 0) != 1)
-    bench_failed = 1;
-  uint64_t began = cpu_ns (), bytes = 0;
+    send_frames (curve ? &keys : NULL);
+  take_frames (guard, intake, 1);
+  uint64_t began = cpu_ns ();
   __atomic_store_n (&shared->ready, 1, __ATOMIC_RELEASE);
-  for (unsigned i = 0; i < FRAMES && zmq_msg_recv (&message, socket, 0) >= 0; i++)
-    bytes += zmq_msg_size (&message);
+  take_frames (guard, intake, 1 + FRAMES);
   uint64_t mine = cpu_ns () - began;
   __atomic_store_n (&shared->ready, 2, __ATOMIC_RELEASE);
   wait_for (child);
-  bench_equal ("bytes received", bytes, (uint64_t) FRAMES * WEFT_BATCH_MAX);
-  zmq_msg_close (&message);
-  zmq_close (socket);
-  zmq_ctx_term (context);
+  bench_equal ("frames received", ctl_intake_stats (intake)->malformed, 1 + FRAMES);
+  bench_equal ("with keys", (uint64_t) keys.loaded, (uint64_t) curve);
+  ctl_intake_destroy (&intake);
+  ctl_broadcast_destroy (&broadcast);
+  ctl_guard_destroy (&guard);
+  weft_keys_clear (&keys);
   return (double) (mine + shared->cpu_ns) / FRAMES;
 }
 
+static void made (const char *path, int is_new, void *arg) {}
+
 static void bench_curve (void)
 {
-  double curve[ROUNDS], plain[ROUNDS], ratio[ROUNDS], same[ROUNDS];
-  if (zmq_curve_keypair ((char *) shared->publickey, (char *) shared->secretkey) != 0)
-    give_up ("this libzmq has no CURVE");
-  for (unsigned i = 0; i < ROUNDS; i++) {
+  double curve[CURVE_ROUNDS], plain[CURVE_ROUNDS], ratio[CURVE_ROUNDS], same[CURVE_ROUNDS];
+  char why[1200] = "";
+  snprintf (key_directory, sizeof key_directory, "%s/keys", directory);
+  if (ctl_keyring_make (key_directory, made, NULL, why, sizeof why))
+    give_up (why);
+  for (unsigned i = 0; i < CURVE_ROUNDS; i++) {
     plain[i] = run_frames (0);
     curve[i] = run_frames (1);
     double again = run_frames (0);
@@ -322,9 +350,10 @@ static void bench_curve (void)
   }
   char beside[128];
   snprintf (beside, sizeof beside, "%.0f us of CPU, plain %.0f us, both sides; A/A %.2f",
-            bench_median (curve, ROUNDS) / 1e3, bench_median (plain, ROUNDS) / 1e3,
-            bench_median (same, ROUNDS));
-  bench_row ("64 KiB frame under CURVE / in the clear", bench_median (ratio, ROUNDS), "x", 1, 4.5, beside);
+            bench_median (curve, CURVE_ROUNDS) / 1e3, bench_median (plain, CURVE_ROUNDS) / 1e3,
+            bench_median (same, CURVE_ROUNDS));
+  bench_row ("64 KiB frame under CURVE / in the clear", bench_median (ratio, CURVE_ROUNDS), "x", 1, 4.5,
+             beside);
 }
 
 /* ---- broadcast ---------------------------------------------------------------- */
