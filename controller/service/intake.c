@@ -7,15 +7,25 @@
 
 #include "../../common/fault.h"
 #include "../../common/status.h"
+#include "appender.h"
 #include "sequence.h"
 
 /* A batch that is new, looked at and not yet journalled. */
 typedef struct {
-  ctl_journal_frame_t frame;
+  const void *frame;
+  size_t size;
   weft_batch_head_t head;
   zmq_msg_t message; /* what holds the frame, if `held` */
   int held;
 } waiting_t;
+
+/* While one is gathered, the one before is on its way into the journal. */
+typedef struct {
+  waiting_t batch[CTL_JOURNAL_TOGETHER];
+  ctl_journal_frame_t frames[CTL_JOURNAL_TOGETHER];
+  unsigned count;
+  int begun; /* the appender has it */
+} group_t;
 
 typedef struct {
   uint8_t instance[WEFT_UUID_SIZE], start[WEFT_UUID_SIZE];
@@ -29,8 +39,9 @@ struct ctl_intake_t {
   void *socket;
   const char *who;            /* sent the frame at hand, as the guard named it; NULL: not known */
   weft_batch_reader_t reader; /* 16 KiB: too much for a stack frame on the way */
-  waiting_t waiting[CTL_JOURNAL_TOGETHER];
-  unsigned waiting_count;
+  ctl_appender_t *appender;   /* NULL: not needed yet */
+  group_t groups[2];
+  unsigned gathering;                     /* of the two */
   answer_t answers[CTL_JOURNAL_TOGETHER]; /* one for each start */
   unsigned answer_count;
 };
@@ -54,6 +65,7 @@ void ctl_intake_destroy (ctl_intake_t **self_p)
     return;
   if (self->socket)
     zmq_close (self->socket);
+  ctl_appender_destroy (&self->appender);
   ctl_sequence_destroy (&self->sequence);
   free (self);
   *self_p = NULL;
@@ -213,7 +225,7 @@ static void enter_batch (ctl_intake_t *self, const waiting_t *batch)
   ctl_instance_t *instance = NULL;
   uint32_t reports = 0;
   uint64_t here[WEFT_LOSS_COUNT] = {0}, shed = ctl_shed_count (ctl_correlate_shedder (self->links.correlate));
-  int rc = ctl_correlate_batch (self->links.correlate, batch->frame.data, batch->frame.size, &reports);
+  int rc = ctl_correlate_batch (self->links.correlate, batch->frame, batch->size, &reports);
   count (self, rc);
   WEFT_FAULT_POINT ("correlate");
   here[WEFT_LOSS_SHED] = shed = ctl_shed_count (ctl_correlate_shedder (self->links.correlate)) - shed;
@@ -225,8 +237,8 @@ static void enter_batch (ctl_intake_t *self, const waiting_t *batch)
   self->stats.reports += reports;
 }
 
-/* The first `count` of those that wait are journalled: remembered, acknowledged, correlated (N1). */
-static void enter (ctl_intake_t *self, const waiting_t *batches, unsigned count)
+/* These are in the journal: remembered and acknowledged (N1). */
+static void answer (ctl_intake_t *self, const waiting_t *batches, unsigned count)
 {
   for (unsigned n = 0; n < count; n++) {
     const weft_batch_head_t *head = &batches[n].head;
@@ -237,33 +249,69 @@ static void enter (ctl_intake_t *self, const waiting_t *batches, unsigned count)
     answer_batch (self, entry);
   }
   send_answers (self);
-  for (unsigned n = 0; n < count; n++)
-    enter_batch (self, &batches[n]);
 }
 
-/* All that wait, together if the journal takes them so, else one by one. What it refuses stays with
- * its sender. The status of the last one. */
-static int flush (ctl_intake_t *self)
+/* What the journal refuses stays with its sender. The status of the last one. */
+static int enter_one_by_one (ctl_intake_t *self, const group_t *group)
 {
-  ctl_journal_frame_t frames[CTL_JOURNAL_TOGETHER];
-  unsigned count = self->waiting_count;
   int rc = 0;
-  self->waiting_count = 0;
-  for (unsigned n = 0; n < count; n++)
-    frames[n] = self->waiting[n].frame;
-  if (count > 1 && (!self->links.journal || ctl_journal_append_all (self->links.journal, frames, count) == 0))
-    enter (self, self->waiting, count);
+  for (unsigned n = 0; n < group->count; n++) {
+    const waiting_t *batch = &group->batch[n];
+    rc = make_room (self);
+    if (rc == 0)
+      rc = journal (self, batch->frame, batch->size);
+    if (rc < 0)
+      continue;
+    answer (self, batch, 1);
+    enter_batch (self, batch);
+  }
+  return rc;
+}
+
+static void begin_append (ctl_intake_t *self, group_t *group)
+{
+  group->begun = 0;
+  if (group->count < 2 || !self->links.journal)
+    return;
+  if (!self->appender)
+    self->appender = ctl_appender_new ();
+  if (!self->appender)
+    return;
+  for (unsigned n = 0; n < group->count; n++)
+    group->frames[n] = (ctl_journal_frame_t){group->batch[n].frame, group->batch[n].size};
+  ctl_appender_begin (self->appender, self->links.journal, group->frames, group->count);
+  group->begun = 1;
+}
+
+/* The group before is acknowledged as soon as it is journalled; then, while the one that was gathered
+ * is on its way into the journal, it is correlated. The status of its last batch. */
+static int pass_on (ctl_intake_t *self)
+{
+  group_t *gathered = &self->groups[self->gathering], *before = &self->groups[!self->gathering];
+  int rc = 0, together = before->begun && ctl_appender_end (self->appender) == 0;
+  if (together)
+    answer (self, before->batch, before->count);
   else
-    for (unsigned n = 0; n < count; n++) {
-      rc = make_room (self);
-      if (rc == 0)
-        rc = journal (self, frames[n].data, frames[n].size);
-      if (rc == 0)
-        enter (self, &self->waiting[n], 1);
-    }
-  for (unsigned n = 0; n < count; n++)
-    if (self->waiting[n].held)
-      zmq_msg_close (&self->waiting[n].message);
+    rc = enter_one_by_one (self, before);
+  begin_append (self, gathered);
+  for (unsigned n = 0; n < before->count; n++) {
+    if (together)
+      enter_batch (self, &before->batch[n]);
+    if (before->batch[n].held)
+      zmq_msg_close (&before->batch[n].message);
+  }
+  before->count = 0;
+  before->begun = 0;
+  self->gathering = !self->gathering;
+  return rc;
+}
+
+/* All that was taken so far is entered, or refused. */
+static int drain (ctl_intake_t *self)
+{
+  int rc = 0;
+  while (self->groups[0].count + self->groups[1].count)
+    rc = pass_on (self);
   send_answers (self);
   return rc;
 }
@@ -283,31 +331,32 @@ static int look_batch (ctl_intake_t *self, const void *frame, size_t size, ctl_s
   return rc;
 }
 
-/* Whether those that wait may have to be entered before this one is looked at: what is known of its
- * start is not what it will be then, or there is only just room. */
-static int must_flush (ctl_intake_t *self, const weft_batch_head_t *head)
+/* Whether this one may be looked at before those are entered that wait: what is known of its start
+ * will then be the same, and there is room for all. */
+static int can_join (const ctl_intake_t *self, const weft_batch_head_t *head)
 {
-  if (self->waiting_count == CTL_JOURNAL_TOGETHER ||
-      !ctl_correlate_ease (self->links.correlate, self->waiting_count + 1))
-    return 1;
-  for (unsigned n = self->waiting_count; n > 0; n--) {
-    const weft_batch_head_t *other = &self->waiting[n - 1].head;
-    if (memcmp (other->start, head->start, WEFT_UUID_SIZE) == 0 &&
-        memcmp (other->instance, head->instance, WEFT_UUID_SIZE) == 0)
-      return head->number != other->number + 1;
-  }
-  return 0;
+  const group_t *const groups[2] = {&self->groups[self->gathering], &self->groups[!self->gathering]};
+  if (!ctl_correlate_ease (self->links.correlate, groups[0]->count + groups[1]->count + 1))
+    return 0;
+  for (unsigned g = 0; g < 2; g++)
+    for (unsigned n = groups[g]->count; n > 0; n--) {
+      const weft_batch_head_t *other = &groups[g]->batch[n - 1].head;
+      if (memcmp (other->start, head->start, WEFT_UUID_SIZE) == 0 &&
+          memcmp (other->instance, head->instance, WEFT_UUID_SIZE) == 0)
+        return head->number == other->number + 1;
+    }
+  return 1;
 }
 
 /* Puts a batch to those that wait. `message`: holds the frame and is taken over; NULL: the frame
- * outlasts the next flush. */
+ * outlasts the next drain. */
 static int take_batch (ctl_intake_t *self, const void *frame, size_t size, zmq_msg_t *message)
 {
   ctl_sequence_entry_t *entry = NULL;
   ctl_instance_t *instance = NULL;
-  if (self->waiting_count &&
-      (weft_batch_reader_begin (&self->reader, frame, size) < 0 || must_flush (self, &self->reader.head)))
-    flush (self);
+  if (self->groups[0].count + self->groups[1].count &&
+      (weft_batch_reader_begin (&self->reader, frame, size) < 0 || !can_join (self, &self->reader.head)))
+    drain (self);
   int rc = look_batch (self, frame, size, &entry);
   if (rc == 1) {
     self->stats.duplicates++;
@@ -318,14 +367,18 @@ static int take_batch (ctl_intake_t *self, const void *frame, size_t size, zmq_m
     rc = count (self, ctl_instances_touch (self->links.instances, self->reader.head.instance, &instance));
   if (rc < 0)
     return rc;
-  waiting_t *batch = &self->waiting[self->waiting_count++];
-  batch->frame = (ctl_journal_frame_t){frame, size};
+  if (self->groups[self->gathering].count == CTL_JOURNAL_TOGETHER)
+    pass_on (self);
+  group_t *group = &self->groups[self->gathering];
+  waiting_t *batch = &group->batch[group->count++];
+  batch->frame = frame;
+  batch->size = size;
   batch->head = self->reader.head;
   batch->held = message != NULL;
   if (message) {
     zmq_msg_init (&batch->message);
     zmq_msg_move (&batch->message, message);
-    batch->frame.data = zmq_msg_data (&batch->message);
+    batch->frame = zmq_msg_data (&batch->message);
   }
   return 0;
 }
@@ -356,15 +409,15 @@ static int take_frame (ctl_intake_t *self, const void *frame, size_t size, zmq_m
     return count (self, rc);
   if (kind == WEFT_UP_BATCH)
     return take_batch (self, frame, size, message);
-  flush (self); /* what was said before it counts before it */
+  drain (self); /* what was said before it counts before it */
   return take_message (self, frame, size);
 }
 
 int ctl_intake_frame (ctl_intake_t *self, const void *frame, size_t size)
 {
   int rc = take_frame (self, frame, size, NULL);
-  int flushed = flush (self);
-  return rc ? rc : flushed;
+  int entered = drain (self);
+  return rc ? rc : entered;
 }
 
 int ctl_intake_pump (ctl_intake_t *self)
@@ -392,7 +445,7 @@ int ctl_intake_pump (ctl_intake_t *self)
     zmq_msg_close (&frame);
     taken++;
   }
-  flush (self);
+  drain (self);
   return taken;
 }
 

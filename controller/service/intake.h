@@ -8,14 +8,15 @@
  *         ─ journal ─ BATCH_ACK ─ correlate
  *
  * Batches that are there at once are journalled together, up to CTL_JOURNAL_TOGETHER of them, and
- * answered once for each start: an answer names all up to its number. None waits for more to come.
+ * answered once for each start: an answer names all up to its number. While one group is written (by
+ * another thread, appender.h), the one before is correlated. None waits for more to come.
  *
  *  N1  a batch is acknowledged only when it and all before it of this start are in
  *      the journal; what the journal refuses stays with the sidecar, which sends it again
  *      as it does what the correlator has no room for even after settling
  *  N2  a batch (instance, start, number) is correlated once
  *  N3  nothing that arrives stops the rest: it is counted by cause
- * One thread. */
+ * One thread; the journal is untouched between calls, whoever wrote it. */
 #ifndef CTL_INTAKE_H
 #define CTL_INTAKE_H
 
