@@ -100,6 +100,15 @@ void *ctl_pusher_frame (ctl_pusher_t *self, size_t size)
   return self->has_frame ? zmq_msg_data (&self->frame) : NULL;
 }
 
+int ctl_pusher_lend (ctl_pusher_t *self, const void *frame, size_t size)
+{
+  if (self->has_frame)
+    zmq_msg_close (&self->frame);
+  /* Without a function to free it, libzmq only ever reads it. */
+  self->has_frame = zmq_msg_init_data (&self->frame, (void *) (uintptr_t) frame, size, NULL, NULL) == 0;
+  return self->has_frame ? 0 : WEFT_E_NOMEM;
+}
+
 int ctl_pusher_send (ctl_pusher_t *self, size_t size)
 {
   if (!self->has_frame || size > zmq_msg_size (&self->frame))

@@ -18,7 +18,9 @@ void ctl_pusher_close (ctl_pusher_t **self_p);
 
 /* Room for a frame that send will send; borrowed until then. NULL: no memory. */
 void *ctl_pusher_frame (ctl_pusher_t *self, size_t size);
-/* Sends the first `size` bytes of it. WEFT_E_BUSY: the water mark is reached, call again. */
+/* `frame` itself will be sent, not a copy: it stays as it is until close. WEFT_E_NOMEM. */
+int ctl_pusher_lend (ctl_pusher_t *self, const void *frame, size_t size);
+/* Sends the first `size` bytes of what was made or lent. WEFT_E_BUSY: the water mark is reached, call again. */
 int ctl_pusher_send (ctl_pusher_t *self, size_t size);
 
 /* Something that the controller told an instance: batches up to `number` of `start` are taken, or

@@ -175,11 +175,15 @@ static int greet_first (replay_t *self)
 static int send_one (replay_t *self, uint32_t slot, uint32_t index)
 {
   const ctl_plan_frame_t *frame = &self->plan->frames[index];
+  const ctl_plan_names_t *names = &self->names[slot / self->plan->start_count];
   size_t size = frame->size + (frame->number ? 0 : WEFT_REPORT_MAX);
-  void *room = ctl_pusher_frame (self->pusher, size);
-  if (!room)
-    return WEFT_E_NOMEM;
-  int rc = ctl_plan_frame (self->plan, &self->names[slot / self->plan->start_count], frame, room, &size);
+  int rc;
+  if (ctl_plan_frame_in_place (self->plan, names, frame) == 0) {
+    rc = ctl_pusher_lend (self->pusher, frame->frame, size);
+  } else {
+    void *room = ctl_pusher_frame (self->pusher, size);
+    rc = room ? ctl_plan_frame (self->plan, names, frame, room, &size) : WEFT_E_NOMEM;
+  }
   return rc < 0 ? rc : push (self, size);
 }
 

@@ -112,7 +112,7 @@ static int map_file (const char *path, ctl_recording_t *self)
     rc = WEFT_E_MALFORMED;
   if (rc == 0) {
     self->size = (size_t) st.st_size;
-    void *map = mmap (NULL, self->size, PROT_READ, MAP_PRIVATE, fd, 0);
+    void *map = mmap (NULL, self->size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
     if (map == MAP_FAILED)
       rc = WEFT_E_IO;
     else

@@ -6,7 +6,8 @@
  *  F1  whatever ends the writer, the file can be read up to its last whole record
  *  F2  a reader never returns a frame whose checksum is wrong; it goes on with the
  *      next sound record and counts the places and bytes that it stepped over
- *  F3  a file that is there is never written over
+ *  F3  a file that is there is never written over; frames that were read may be
+ *      (the mapping is private): the file does not change
  * One thread. */
 #ifndef CTL_RECORDING_H
 #define CTL_RECORDING_H

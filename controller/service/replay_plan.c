@@ -374,3 +374,14 @@ int ctl_plan_frame (const ctl_plan_t *self, const ctl_plan_names_t *names, const
   *ret_size = frame->size;
   return weft_batch_rename (out, frame->size, &to);
 }
+
+int ctl_plan_frame_in_place (const ctl_plan_t *self, const ctl_plan_names_t *names,
+                             const ctl_plan_frame_t *frame)
+{
+  weft_rename_t to;
+  if (!names->keep_ids || frame->number == 0)
+    return WEFT_E_UNSUPPORTED;
+  ctl_plan_rename_start (names, &self->starts[frame->start], &to);
+  to.number = frame->number;
+  return weft_batch_rename ((void *) (uintptr_t) frame->frame, frame->size, &to);
+}

@@ -71,5 +71,9 @@ int ctl_plan_hello (const ctl_plan_t *self, const ctl_plan_names_t *names, uint3
  * cannot be sent under other names. A farewell may become larger: room for WEFT_REPORT_MAX more. */
 int ctl_plan_frame (const ctl_plan_t *self, const ctl_plan_names_t *names, const ctl_plan_frame_t *frame,
                     void *out, size_t *ret_size);
+/* The same where it lies, in the recording's memory, for the repeat that keeps the ids: only the head
+ * changes, and to the same each time. WEFT_E_UNSUPPORTED: another repeat, or no batch. */
+int ctl_plan_frame_in_place (const ctl_plan_t *self, const ctl_plan_names_t *names,
+                             const ctl_plan_frame_t *frame);
 
 #endif
