@@ -21,7 +21,8 @@
  *  L4  a record in a ring is whole once `head` has passed it (release/acquire)
  *  L5  `head` and `tail` only grow; head - tail <= SHM_RING_SIZE
  *  L6  batch N is sealed <=> what `pending` says for N holds: a sidecar that finds
- *      N in the spool and batch_last below N brings tails and counts up to it */
+ *      N in the spool and batch_last below N brings tails and counts (the broken
+ *      locks among them) up to it */
 #ifndef SHM_LAYOUT_H
 #define SHM_LAYOUT_H
 
@@ -101,6 +102,7 @@ typedef struct {
   uint64_t pending_tail[SHM_RINGS];
   uint64_t pending_told[WEFT_LOSS_WIRE_COUNT];
   uint64_t broken_reported; /* locks of dead owners, what batches have told */
+  uint64_t pending_broken;  /* what it is once the pending batch is sealed */
 } shm_control_t;
 
 /* ---- 0x2000: written by the probe, read by the sidecar ------------------ */

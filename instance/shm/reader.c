@@ -36,6 +36,7 @@ struct shm_reader_t {
   int mapped; /* ours to unmap */
   unsigned ring;
   uint64_t corrupt, broken;
+  uint64_t broken_before;   /* what those who came before told of */
   uint64_t tail[SHM_RINGS]; /* ours (S1): the word in the memory is for the probe to read, and follows */
   uint64_t last_tail;       /* of `ring` before the last event */
   uint32_t config_seq;
@@ -172,6 +173,7 @@ static void apply_pending (shm_control_t *control, void *base)
   for (unsigned n = 0; n < SHM_RINGS; n++)
     __atomic_store_n (&shm_ring (base, n)->tail, control->pending_tail[n], __ATOMIC_RELEASE);
   memcpy (control->lost_reported, control->pending_told, sizeof control->lost_reported);
+  control->broken_reported = control->pending_broken;
   __atomic_store_n (&control->batch_last, control->pending_number, __ATOMIC_RELEASE);
 }
 
@@ -191,6 +193,7 @@ static void take_over (shm_reader_t *self)
     apply_pending (control, self->base);
   for (unsigned n = 0; n < SHM_RINGS; n++)
     self->tail[n] = __atomic_load_n (&shm_ring (self->base, n)->tail, __ATOMIC_RELAXED);
+  self->broken_before = control->broken_reported;
   self->config_seq = __atomic_load_n (&shm_control (self->base)->config_seq, __ATOMIC_RELAXED);
 }
 
@@ -383,6 +386,11 @@ uint64_t shm_reader_broken (const shm_reader_t *self)
   return self->broken;
 }
 
+uint64_t shm_reader_broken_ever (const shm_reader_t *self)
+{
+  return self->broken_before + self->broken;
+}
+
 uint64_t shm_reader_written (const shm_reader_t *self)
 {
   uint64_t sum = 0;
@@ -500,6 +508,7 @@ void shm_spool_seal (shm_reader_t *self, unsigned slot, uint64_t number, size_t 
   __atomic_thread_fence (__ATOMIC_SEQ_CST);
   memcpy (control->pending_tail, self->tail, sizeof control->pending_tail);
   memcpy (control->pending_told, told, sizeof control->pending_told);
+  control->pending_broken = shm_reader_broken_ever (self);
   __atomic_store_n (&control->pending_number, number, __ATOMIC_RELEASE);
   __atomic_store_n (&head->number, number, __ATOMIC_RELEASE);
   WEFT_FAULT_POINT ("batch-seal");

@@ -33,6 +33,8 @@ uint64_t shm_reader_corrupt (const shm_reader_t *self);
 /* Frees rings whose owner thread is gone from /proc/PID/task; counts them. */
 unsigned shm_reader_break_locks (shm_reader_t *self, pid_t pid);
 uint64_t shm_reader_broken (const shm_reader_t *self);
+/* The same, with those that batches of former sidecars told of. */
+uint64_t shm_reader_broken_ever (const shm_reader_t *self);
 /* Records ever written into the rings, as far as that is plausible. */
 uint64_t shm_reader_written (const shm_reader_t *self);
 /* Plausible copies: out-of-range values are clamped or zeroed. */
@@ -51,8 +53,8 @@ uint32_t shm_config_seq (const shm_reader_t *self);
 /* A free slot's buffer of WEFT_BATCH_MAX bytes, or NULL when all are taken. */
 void *shm_spool_reserve (shm_reader_t *self, unsigned *ret_slot);
 /* Seals the slot: checksum, size, then number. With the number, in one step,
- * everything read so far is out of the rings and `told` of the probe's losses are
- * told: a sidecar that dies at any moment leaves both or neither (L6). */
+ * everything read so far is out of the rings, `told` of the probe's losses and all
+ * broken locks are told: a sidecar that dies at any moment leaves all or nothing (L6). */
 void shm_spool_seal (shm_reader_t *self, unsigned slot, uint64_t number, size_t size,
                      const uint64_t told[WEFT_LOSS_WIRE_COUNT]);
 /* Frees every slot with a number <= `number`. */

@@ -145,8 +145,6 @@ static int close_batch (car_drain_t *self)
   self->covered_ns = self->head.to_ns;
   memcpy (self->told, status.lost, sizeof self->told);
   memset (self->own, 0, sizeof self->own);
-  shm_control_t *control = shm_control (shm_reader_base (self->reader));
-  control->broken_reported += rise (shm_reader_broken (self->reader), self->broken_told);
   self->corrupt_told = shm_reader_corrupt (self->reader);
   self->broken_told = shm_reader_broken (self->reader);
   self->spool_full = 0;
@@ -274,9 +272,7 @@ uint64_t car_drain_written (car_drain_t *self)
 {
   shm_status_t status;
   shm_reader_status (self->reader, &status);
-  uint64_t sum = shm_reader_written (self->reader) +
-                 shm_control (shm_reader_base (self->reader))->broken_reported +
-                 rise (shm_reader_broken (self->reader), self->broken_told);
+  uint64_t sum = shm_reader_written (self->reader) + shm_reader_broken_ever (self->reader);
   for (unsigned i = 0; i < WEFT_LOSS_WIRE_COUNT; i++)
     sum += status.lost[i];
   return sum;

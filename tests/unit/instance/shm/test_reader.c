@@ -251,13 +251,20 @@ static void test_status_is_made_plausible (void **state)
 }
 
 /* ---- locks --------------------------------------------------------------------- */
-static void test_locks_of_dead_threads_are_broken (void **state)
+/* Rings held by a thread that is gone. */
+static void hold_dead (unsigned first, unsigned count)
 {
   pid_t child = fork ();
   if (child == 0)
     _exit (0);
   waitpid (child, NULL, 0);
-  shm_ring (base, 3)->owner = (uint32_t) child; /* no such thread any more */
+  for (unsigned n = first; n < first + count; n++)
+    shm_ring (base, n)->owner = (uint32_t) child;
+}
+
+static void test_locks_of_dead_threads_are_broken (void **state)
+{
+  hold_dead (3, 1);
   shm_ring (base, 4)->owner = (uint32_t) syscall (SYS_gettid);
   assert_int_equal (shm_reader_break_locks (reader, getpid ()), 1);
   assert_int_equal (shm_ring (base, 3)->owner, 0);
@@ -395,6 +402,29 @@ static void test_a_sidecar_that_dies_around_the_seal (void **state)
   shm_reader_destroy (&next);
 }
 
+/* L6 for broken locks: a batch that is sealed has told of them, one that is not has not. */
+static void test_locks_broken_around_the_seal (void **state)
+{
+  shm_control_t *control = shm_control (base);
+  shm_reader_t *next;
+  hold_dead (3, 2);
+  assert_int_equal (shm_reader_break_locks (reader, getpid ()), 2);
+  assert_int_equal (shm_reader_over (base, &next), 0); /* dead before the seal: nobody heard of them */
+  assert_true (shm_reader_broken_ever (next) == 0);
+  shm_reader_destroy (&next);
+  seal (5, "x");
+  hold_dead (9, 1);
+  assert_int_equal (shm_reader_break_locks (reader, getpid ()), 1);
+  control->batch_last = 4; /* dead right behind the seal, the third one untold */
+  control->broken_reported = 0;
+  assert_int_equal (shm_reader_over (base, &next), 0);
+  assert_true (shm_reader_broken_ever (next) == 2 && shm_reader_broken (next) == 0);
+  assert_true (control->broken_reported == 2);
+  shm_reader_destroy (&next);
+  seal (6, "y");
+  assert_true (shm_reader_broken_ever (reader) == 3 && control->broken_reported == 3);
+}
+
 static void test_what_is_unread_comes_again (void **state)
 {
   write_one ("GET /1");
@@ -487,6 +517,7 @@ int main (void)
       TEST (test_memory_rewritten_under_the_reader),
       TEST (test_status_is_made_plausible),
       TEST (test_locks_of_dead_threads_are_broken),
+      TEST (test_locks_broken_around_the_seal),
       TEST (test_configuration_is_a_seqlock),
       TEST (test_a_lease_rings_only_when_it_must),
       TEST (test_spool_in_order_until_released),
