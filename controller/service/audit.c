@@ -188,6 +188,20 @@ void ctl_audit_left (ctl_audit_t *self, const char *who, const weft_up_message_t
   write_line (self, json);
 }
 
+void ctl_audit_release (ctl_audit_t *self, const char *who, const ctl_instance_t *instance,
+                        const char *reason)
+{
+  json_t *json = self ? begin ("release", who) : NULL;
+  if (!json)
+    return;
+  json_object_set_new (json, "pid", json_integer ((json_int_t) instance->pid));
+  set_uuid (json, instance->uuid);
+  set_text (json, "service", instance->service);
+  set_text (json, "reason", reason);
+  set_text (json, "result", "ok");
+  write_line (self, json);
+}
+
 /* ---- requests ----------------------------------------------------------- */
 
 static void copy (json_t *to, const json_t *from, const char *key, const char *as)

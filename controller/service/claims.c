@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "claims.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 typedef struct {
   uint32_t number; /* 0: free */
   uint64_t until_ns;
+  char who[WEFT_WHO_MAX];                /* made it */
   uint8_t holds[WEFT_INSTANCES_MAX / 8]; /* a bit for each instance's index */
 } claim_t;
 
@@ -56,12 +58,27 @@ static int is_needed (const ctl_house_t *house, const ctl_instance_t *instance)
   return 0;
 }
 
-/* H1. 1: it was told to leave. */
+/* H1. 1: it is told to leave, once more where that was lost. */
 static int leave_unneeded (ctl_house_t *house, ctl_instance_t *instance)
 {
   if (!instance->joined || instance->presence == CTL_INSTANCE_LEFT || is_needed (house, instance))
     return 0;
   ctl_request_leave (house, instance);
+  return 1;
+}
+
+/* The same, and H3. `claim` has just ended; NULL: none, it was an instruction. */
+static int leave_released (ctl_house_t *house, ctl_instance_t *instance, const claim_t *claim,
+                           const char *how)
+{
+  char reason[64];
+  int told_before = instance->leaving;
+  if (!leave_unneeded (house, instance))
+    return 0;
+  snprintf (reason, sizeof reason, "claim %u %s", claim ? claim->number : 0, how);
+  if (!told_before)
+    ctl_audit_release (house->audit, claim ? claim->who : "controller", instance,
+                       claim ? reason : "the last instruction for it ended");
   return 1;
 }
 
@@ -74,10 +91,17 @@ int ctl_claims_let_go (ctl_house_t *house, ctl_instance_t *instance)
 void ctl_claims_tidy (ctl_claims_t *self, ctl_house_t *house, uint64_t now_ns)
 {
   for (uint32_t n = 0; n < WEFT_CLAIMS_MAX; n++)
-    if (self->claim[n].number && self->claim[n].until_ns <= now_ns)
+    if (self->claim[n].number && self->claim[n].until_ns <= now_ns) {
+      claim_t ended = self->claim[n];
       self->claim[n].number = 0;
+      for (uint32_t k = 0; k < ctl_instances_count (house->instances); k++) {
+        ctl_instance_t *instance = ctl_instances_at (house->instances, k);
+        if (holds (&ended, instance))
+          leave_released (house, instance, &ended, "ended at its time");
+      }
+    }
   for (uint32_t n = 0; n < ctl_instances_count (house->instances); n++)
-    leave_unneeded (house, ctl_instances_at (house->instances, n));
+    leave_released (house, ctl_instances_at (house->instances, n), NULL, "");
 }
 
 static ctl_instance_t *instance_of (ctl_house_t *house, const json_t *text)
@@ -115,6 +139,7 @@ int ctl_claims_claim (ctl_house_t *house, const json_t *request, ctl_reply_t *re
       instance->joined = 1;
   }
   claim->number = ++house->claims->last_number;
+  snprintf (claim->who, sizeof claim->who, "%s", house->who ? house->who : "");
   return json_object_set_new (reply->body, "claim", json_integer (claim->number)) < 0 ? WEFT_E_NOMEM : 0;
 }
 
@@ -133,7 +158,9 @@ int ctl_claims_release (ctl_house_t *house, const json_t *request, ctl_reply_t *
     if (!holds (&released, instance) || instance->presence == CTL_INSTANCE_LEFT)
       continue;
     weft_uuid_put (text, instance->uuid);
-    json_t *list = !instance->joined ? stays : leave_unneeded (house, instance) ? uuids : kept;
+    json_t *list = !instance->joined                                             ? stays
+                   : leave_released (house, instance, &released, "was released") ? uuids
+                                                                                 : kept;
     json_array_append_new (list, json_string (text));
   }
   int rc = json_object_set_new (reply->body, "uuids", uuids);

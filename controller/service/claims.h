@@ -10,6 +10,7 @@
  *  H1  an instance that was joined for a claim leaves when no claim on it and no live
  *      instruction that selects it is left; one that was not stays
  *  H2  a claim ends at its time, whatever became of its owner
+ *  H3  why an instance leaves by H1 is in the audit, once, with whose claim it was
  * One thread. */
 #ifndef CTL_CLAIMS_H
 #define CTL_CLAIMS_H
