@@ -2,6 +2,7 @@
 #include "fault.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,6 +25,8 @@ void weft_fault_pass (const char *point)
   if (!order || strncmp (order, point, size) != 0 || order[size] != ':')
     return;
   passed++;
-  if (weft_fault_means (order, point, passed))
-    kill (getpid (), SIGKILL);
+  if (!weft_fault_means (order, point, passed))
+    return;
+  dprintf (STDERR_FILENO, "dies at %s\n", order);
+  kill (getpid (), SIGKILL);
 }

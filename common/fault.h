@@ -3,7 +3,8 @@
  * a build without WEFT_FAULTS (every build that is shipped) a point is nothing.
  *
  * WEFT_FAULT="<point>:<n>" in the environment of a `make FAULTS=1` build: the
- * n-th passage of that point raises SIGKILL, as a crash there would. Points:
+ * n-th passage of that point raises SIGKILL, as a crash there would; "dies at
+ * <point>:<n>" on stderr says that it was reached. Points:
  *
  *   sidecar     ring-read        a record is read, in no sealed batch yet
  *               batch-seal       a batch is sealed, what it told is not noted yet

@@ -239,6 +239,12 @@ class Harness:
                 self.ask("instruct", "--root", "*", "--embed", "*", "--capture", "*").returncode == 0:
             self.instructed = self.controller.pid
 
+    def deaths(self, order):
+        """How often a process here has said that it dies at "point:n"."""
+        texts = [path.read_text(errors="replace") for path in
+                 (self.stage.directory / "controller.out", self.stage.directory / "sidecars.log") if path.exists()]
+        return sum(text.splitlines().count("dies at " + order) for text in texts)
+
     # ---- F4 ----------------------------------------------------------------
 
     def sample(self):

@@ -63,21 +63,30 @@ def kill_all_but_vm(harness):
 
 def at_sidecar_point(harness):
     """The sidecar that comes after a killed one dies between two steps of its own."""
-    vm = harness.rng.choice(harness.living())
     order = "%s:%d" % (harness.rng.choice(SIDECAR_POINTS), harness.rng.randrange(1, 40))
-    kill(vm.sidecar())
-    wait_until(lambda: not vm.sidecar(), 5, "end of a killed sidecar")
-    harness.attach(vm, order)
-    harness.instruct()
-    with contextlib.suppress(Failed):  # dead before it had claimed the memory
-        wait_until(lambda: not vm.sidecar(), POINT_SECONDS, "death at " + order)
-    if vm.sidecar():
-        raise Failed("the sidecar of %s lives on behind %s" % (vm.name, order))
-    return order
+    return sidecar_dies_at(harness, order)
 
 
 def at_controller_point(harness):
     order = "%s:%d" % (harness.rng.choice(CONTROLLER_POINTS), harness.rng.randrange(1, 60))
+    return controller_dies_at(harness, order)
+
+
+def sidecar_dies_at(harness, order):
+    """`order` is "point:n", as in common/fault.h. Failed: the point was not reached."""
+    vm = harness.rng.choice(harness.living())
+    reached = harness.deaths(order)
+    kill(vm.sidecar())
+    wait_until(lambda: not vm.sidecar(), 5, "end of a killed sidecar")
+    harness.attach(vm, order)
+    harness.instruct()
+    wait_until(lambda: harness.deaths(order) > reached, POINT_SECONDS, "a sidecar at " + order)
+    wait_until(lambda: not vm.sidecar(), 5, "its death there")
+    return order
+
+
+def controller_dies_at(harness, order):
+    reached = harness.deaths(order)
     harness.controller.kill()
     harness.controller.wait()
     harness.start_controller(order)
@@ -87,8 +96,8 @@ def at_controller_point(harness):
             raise Failed("the controller lives on behind " + order)
         harness.instruct()
         time.sleep(0.05)
-    if harness.controller.returncode != -signal.SIGKILL:
-        raise Failed("the controller ended with %d at %s" % (harness.controller.returncode, order))
+    if harness.controller.returncode != -signal.SIGKILL or harness.deaths(order) == reached:
+        raise Failed("the controller ended with %d before %s" % (harness.controller.returncode, order))
     return order
 
 
