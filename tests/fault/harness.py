@@ -129,9 +129,9 @@ class Watch(threading.Thread):
 
 
 class Harness:
-    def __init__(self, stage, rng, say=print, vms=2, per_ms=3, listen=None):
+    def __init__(self, stage, rng, say=print, vms=2, per_ms=3, listen=None, lease="5s"):
         self.stage, self.rng, self.say_line = stage, rng, say
-        self.listen = listen or stage.address
+        self.listen, self.lease = listen or stage.address, lease
         self.wire, self.stop_seconds = None, 3
         self.began, self.per_ms = time.monotonic(), per_ms
         self.vms, self.dead_together, self.highest_fds, self.controller = [], set(), {}, None
@@ -236,7 +236,7 @@ class Harness:
     def instruct(self):
         """One instruction a life of a controller. It may die on the way."""
         if self.instructed != self.controller.pid and \
-                self.ask("instruct", "--root", "*", "--embed", "*", "--capture", "*").returncode == 0:
+                self.ask("instruct", "--on", "*", "--lease", self.lease).returncode == 0:
             self.instructed = self.controller.pid
 
     def deaths(self, order):
