@@ -41,7 +41,9 @@ typedef struct {
   char reason[16];
   uint64_t image;
   int hello_due, ack_due, bye_due, blocked, listed;
-  int more; /* the last look at the rings left something in them */
+  int more;    /* the last look at the rings left something in them */
+  int emptied; /* closing: everything was acknowledged */
+  int told;    /* to end, by a signal */
   uint64_t drain_next_ns, hello_pause_ms, hello_next_ns, ack_next_ns, look_next_ns, image_next_ns;
   uint64_t began_ns, young_until_ns, phase_until_ns, left_ns;
 } session_t;
@@ -227,8 +229,10 @@ static void begin_closing (session_t *self, const char *reason, uint64_t now)
 {
   snprintf (self->reason, sizeof self->reason, "%s", reason);
   collect_all (self);
+  car_drain_repush (self->drain); /* a controller that was away may have come back; nothing is to wait for */
   self->bye_due = 1;
-  end_phase (self, CLOSING, now, CAR_SESSION_CLOSE_MS);
+  end_phase (self, CLOSING, now,
+             strcmp (reason, "exited") == 0 && !self->told ? CAR_SESSION_GONE_MS : CAR_SESSION_CLOSE_MS);
 }
 
 static void begin_leaving (session_t *self, uint64_t now)
@@ -341,8 +345,12 @@ static void take_messages (session_t *self, uint64_t now)
 static void take_signal (session_t *self, uint64_t now)
 {
   struct signalfd_siginfo info;
-  if (read (self->signals, &info, sizeof info) == (ssize_t) sizeof info)
-    begin_leaving (self, now);
+  if (read (self->signals, &info, sizeof info) != (ssize_t) sizeof info)
+    return;
+  self->told = 1;
+  if (self->phase == CLOSING)
+    self->phase_until_ns = now;
+  begin_leaving (self, now);
 }
 
 /* ---- the loop --------------------------------------------------------------- */
@@ -392,7 +400,12 @@ static void step_leaving (session_t *self, uint64_t now)
 /* The BYE follows the acknowledgement of the last batch: nothing comes after it. */
 static void step_closing (session_t *self, uint64_t now)
 {
-  if (car_drain_waiting (self->drain) == 0 || now >= self->phase_until_ns)
+  int rest = car_drain_waiting (self->drain) > 0;
+  uint64_t bye_until_ns = after (now, CAR_SESSION_CLOSE_MS);
+  if (!rest && !self->emptied && bye_until_ns < self->phase_until_ns) /* S4 */
+    self->phase_until_ns = bye_until_ns;
+  self->emptied |= !rest;
+  if (!rest || now >= self->phase_until_ns)
     say_bye (self);
   if (!self->bye_due || now >= self->phase_until_ns)
     self->phase = DONE;
@@ -435,6 +448,8 @@ static int min_ms (int ms, uint64_t now, uint64_t until_ns)
 static int next_wait_ms (session_t *self, uint64_t now)
 {
   int ms = CAR_SESSION_TICK_MS;
+  if (self->phase == CLOSING && !self->more && now + CAR_SESSION_CLOSE_MS * WEFT_NS_PER_MS < self->phase_until_ns)
+    return CAR_SESSION_GONE_TICK_MS; /* messages wake it sooner */
   if (self->phase == LEAVING || self->phase == CLOSING)
     return CAR_DRAIN_HURRY_MS * 2;
   if (is_active (self) || self->more) /* more: idle again, with rings that are not empty yet */

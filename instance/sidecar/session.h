@@ -4,13 +4,16 @@
  *
  *   WORKING ──LEAVE, SIGTERM──▶ LEAVING ──probe has left──▶ CLOSING ──▶ DONE
  *      │                                                      ▲   all acknowledged,
- *      ├──process ended───────────────────────────────────────┘   or CAR_SESSION_CLOSE_MS
+ *      ├──process ended───────────────────────────────────────┘   or no time left (S4)
  *      └──exec: a new image, wait for its probe──▶ WORKING (same instance, new start)
  *
  *  S1  the last batch of an active time is on the socket before the ACK that
  *      says it is over, and before the BYE
  *  S2  every wait is bounded; without a controller the loop goes on
- *  S3  nothing is written into the process but its control page */
+ *  S3  nothing is written into the process but its control page
+ *  S4  what a process left when it ended is nowhere else, and nobody waits: it is kept for
+ *      CAR_SESSION_GONE_MS, or until a signal; after a detach, and for the BYE alone,
+ *      CAR_SESSION_CLOSE_MS must do */
 #ifndef CAR_SESSION_H
 #define CAR_SESSION_H
 
@@ -23,9 +26,11 @@
 #define CAR_SESSION_LOOK_MS       10000 /* ports and names are looked at again */
 #define CAR_SESSION_YOUNG_MS      5000  /* launchers exec and VMs open ports now: look every … */
 #define CAR_SESSION_YOUNG_TICK_MS 50
-#define CAR_SESSION_LEAVE_MS      2000 /* for the probe to leave */
-#define CAR_SESSION_CLOSE_MS      2000 /* for the controller to acknowledge the rest */
-#define CAR_SESSION_HELLO_MS      30   /* before an unanswered HELLO is said again, then doubled … */
+#define CAR_SESSION_LEAVE_MS      2000  /* for the probe to leave */
+#define CAR_SESSION_CLOSE_MS      2000  /* for the controller to acknowledge the rest */
+#define CAR_SESSION_GONE_MS       30000 /* the same, of a process that has ended */
+#define CAR_SESSION_GONE_TICK_MS  50
+#define CAR_SESSION_HELLO_MS      30 /* before an unanswered HELLO is said again, then doubled … */
 #define CAR_SESSION_HELLO_MAX_MS  1000
 #define CAR_SESSION_LISTED_MS     1000  /* after this long the caller is told even without an answer */
 #define CAR_SESSION_PROBE_MS      30000 /* for a probe that is to come */

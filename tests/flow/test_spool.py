@@ -4,6 +4,7 @@ does not fit is counted. Once a controller is back, everything adds up to the ev
 import os
 import signal
 import sys
+import time
 
 import processes
 import pytest
@@ -45,12 +46,12 @@ def assert_accounted(field):
     assert sum(batch.reports for batch in field.kept.values()) == written
 
     def settled():
-        one, = field.stage.json("ls")
+        one, = field.stage.json("ls", "--all")
         return one if one["written"] == written + refused else None
     listed = wait_until(settled, 15, "its last acknowledgement", 0.2)
     assert listed["stored"] == written and sum(listed["losses"].values()) == refused
     assert listed["losses"]["spool full"] == told[memory.SPOOL_FULL]
-    assert "spool full" in field.ask("ls", "--losses").stdout
+    assert "spool full" in field.ask("ls", "--all", "--losses").stdout
 
 
 def test_the_controller_is_stopped(field):
@@ -66,4 +67,20 @@ def test_the_controller_is_absent(field):
     field.controller.kill()
     field.controller.wait()
     fill(field.vms[0])
+    assert_accounted(field)
+
+
+def test_the_vm_dies_meanwhile(field):
+    """Its memory is nowhere but with its sidecar, which waits for the controller."""
+    vm, = field.vms
+    os.kill(field.controller.pid, signal.SIGSTOP)
+    try:
+        fill(vm)
+        vm.process.kill()
+        vm.process.wait()
+        time.sleep(4)
+        assert vm.sidecar()
+    finally:
+        os.kill(field.controller.pid, signal.SIGCONT)
+    wait_until(lambda: not vm.sidecar(), 15, "the end of a sidecar that has told everything")
     assert_accounted(field)

@@ -338,6 +338,27 @@ static void sigterm_leaves (void **state)
   ends_well (stage);
 }
 
+/* S4: acknowledged by nobody for longer than a detach may take, and yet not given up. */
+static void what_a_dead_process_left_waits_for_a_controller (void **state)
+{
+  stage_t *stage = *state;
+  weft_up_message_t message;
+  wait_for (stage, WEFT_UP_ACK, 1, &message);
+  uint64_t before = stage->reports, batch = stage->batch_last;
+  stage->epoch = 2;
+  publish_state (stage, WEFT_ACTION_CAPTURE, 0);
+  while (stage->batch_last == batch)
+    next_frame (stage, 0, &message);
+  kill (stage->vm, SIGKILL);
+  uint64_t began_ns = weft_mono_ns ();
+  while (weft_mono_ns () - began_ns < (CAR_SESSION_CLOSE_MS + 500) * WEFT_NS_PER_MS)
+    assert_int_not_equal (next_frame (stage, 0, &message), WEFT_UP_BYE);
+  wait_for (stage, WEFT_UP_BYE, 0, &message);
+  assert_int_equal (stage->reports, before + 3);
+  assert_string_equal (message.reason, "exited");
+  ends_well (stage);
+}
+
 static void ends_without_a_controller_too (void **state)
 {
   stage_t *stage = *state;
@@ -346,6 +367,7 @@ static void ends_without_a_controller_too (void **state)
   zmq_close (stage->sink);
   stage->sink = zmq_socket (stage->context, ZMQ_PULL);
   kill (stage->vm, SIGKILL);
+  kill (stage->sidecar, SIGTERM);
   uint64_t began_ns = weft_mono_ns ();
   ends_well (stage);
   assert_true (weft_mono_ns () - began_ns < 2 * (CAR_SESSION_CLOSE_MS + 1000) * WEFT_NS_PER_MS);
@@ -361,6 +383,7 @@ int main (int argc, char **argv)
       cmocka_unit_test_setup_teardown (a_process_that_dies_is_drained, set_up, tear_down),
       cmocka_unit_test_setup_teardown (an_exec_is_followed, set_up, tear_down),
       cmocka_unit_test_setup_teardown (sigterm_leaves, set_up, tear_down),
+      cmocka_unit_test_setup_teardown (what_a_dead_process_left_waits_for_a_controller, set_up, tear_down),
       cmocka_unit_test_setup_teardown (ends_without_a_controller_too, set_up, tear_down),
   };
   return cmocka_run_group_tests (tests, NULL, NULL);
