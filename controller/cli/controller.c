@@ -16,7 +16,10 @@ int ctl_verb_controller (ctl_call_t *call)
     return CTL_EXIT_USAGE;
   if (ctl_call_duration (call, "journal-age", WEFT_JOURNAL_AGE_MOST_MS, WEFT_JOURNAL_AGE_MS,
                          &options.journal_age_ms) < 0 ||
-      ctl_call_size (call, "journal-max", WEFT_JOURNAL_MAX_LEAST, WEFT_JOURNAL_MAX, &options.journal_max) < 0)
+      ctl_call_size (call, "journal-max", WEFT_JOURNAL_MAX_LEAST, WEFT_JOURNAL_MAX, &options.journal_max) <
+          0 ||
+      ctl_call_number (call, "tasks-max", WEFT_OPEN_TASKS_LEAST, WEFT_OPEN_TASKS_MAX, WEFT_OPEN_TASKS_MAX,
+                       &options.tasks_max) < 0)
     return CTL_EXIT_USAGE;
   if (options.journal_age_ms < WEFT_JOURNAL_AGE_LEAST_MS) {
     weft_log_error ("bad duration for --journal-age: a minute at least; what is younger is still being read");

@@ -7,7 +7,8 @@
  *   event_writer FILE     the file is the page below; the test makes it, of 4096 zeros,
  *                         and steers by its first words
  *
- * Every event is a task of its own: 8 bytes of tag, then thread and number. */
+ * Every event is a task of its own: 8 bytes of tag, then thread and number. Two
+ * writers with one tag write of the same tasks. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -30,10 +31,12 @@ typedef struct {
 } thread_page_t;
 
 typedef struct {
-  uint32_t per_ms; /* events a thread writes each millisecond; the test's word */
-  uint32_t ready;  /* 1: the probe's memory was found */
-  uint64_t tag;    /* the test's: the first half of every task id, big endian */
-  uint64_t reserved[6];
+  uint32_t per_ms;  /* events a thread writes each millisecond; the test's word */
+  uint32_t ready;   /* 1: the probe's memory was found */
+  uint64_t tag;     /* the test's: the first half of every task id, big endian */
+  uint32_t further; /* the test's; 0: each event is the root of its task, 1: a request of it from elsewhere */
+  uint32_t reserved0;
+  uint64_t reserved[5];
   thread_page_t thread[THREADS];
 } page_t;
 _Static_assert(sizeof (page_t) == 64 + THREADS * 64, "read by the harness");
@@ -79,7 +82,11 @@ static void write_one (unsigned n, uint32_t tid)
   report.start_ns = boot_ns ();
   report.end_ns = report.start_ns + 1000;
   report.cpu_ns = WEFT_NS_NONE;
-  report.subtask = number;
+  report.subtask = page->further ? ~number : number;
+  if (page->further) {
+    report.flags = 0;
+    report.request = number;
+  }
   put_big_endian (report.task, page->tag);
   put_big_endian (report.task + 8, (uint64_t) (n + 1) << 48 | number);
   report.name_size = (uint16_t) snprintf (name, sizeof name, "GET /items/%u", (unsigned) (number % 1000));

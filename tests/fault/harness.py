@@ -62,10 +62,11 @@ def lives(pid):
 class Vm:
     """One writer of events under `weft run`, its page of counts and the probe's memory."""
 
-    def __init__(self, stage, number):
-        self.name, self.tag = "writer%d" % number, stage.rng.getrandbits(63) | 1 << 62
+    def __init__(self, stage, number, root=None):
+        """root: the VM whose tasks it has a part in; else each event is a task of its own."""
+        self.name, self.tag = "writer%d" % number, root.tag if root else stage.rng.getrandbits(63) | 1 << 62
         self.page = stage.directory / (self.name + ".page")
-        self.page.write_bytes(struct.pack("<IIQ", 0, 0, self.tag).ljust(4096, b"\0"))
+        self.page.write_bytes(struct.pack("<IIQI", 0, 0, self.tag, root is not None).ljust(4096, b"\0"))
         with open(stage.directory / (self.name + ".out"), "ab") as out:
             self.process = stage.start(
                 [stage.build / "weft", "run", "--service", self.name, "--",
@@ -129,9 +130,10 @@ class Watch(threading.Thread):
 
 
 class Harness:
-    def __init__(self, stage, rng, say=print, vms=2, per_ms=3, listen=None, lease="5s"):
+    def __init__(self, stage, rng, say=print, vms=2, per_ms=3, listen=None, lease="5s", options=()):
+        """options: of the controller."""
         self.stage, self.rng, self.say_line = stage, rng, say
-        self.listen, self.lease = listen or stage.address, lease
+        self.listen, self.lease, self.options = listen or stage.address, lease, options
         self.wire, self.stop_seconds = None, 3
         self.began, self.per_ms = time.monotonic(), per_ms
         self.vms, self.dead_together, self.highest_fds, self.controller = [], set(), {}, None
@@ -185,18 +187,18 @@ class Harness:
         with open(self.stage.directory / "controller.out", "ab") as out:
             self.controller = self.stage.start(
                 [self.stage.build / "weft", "controller", "--listen", self.listen, "--journal", self.place / "journal",
-                 "--store", self.place / "weft.db"],
+                 "--store", self.place / "weft.db", *self.options],
                 stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env, cwd="/")
 
     def ask(self, *words):
         return self.stage.weft(*words, "--controller", self.listen, check=False, timeout=15)
 
-    def add_vm(self):
+    def add_vm(self, root=None):
         end, vm = time.monotonic() + VM_SECONDS, None
         while not vm:  # `weft run` gives up on a controller that is busy for 300 ms
             self.made += 1
             try:
-                vm = Vm(self.stage, self.made)
+                vm = Vm(self.stage, self.made, root)
             except Failed as failure:
                 self.say("  " + str(failure))
                 if time.monotonic() > end:
