@@ -455,6 +455,8 @@ static const field_t up_field[] = {
     FIELD (weft_up_message_t, connections_given_up, TYPE_U64, ACK | BYE, 0),
     FIELD (weft_up_message_t, requests_bare, TYPE_U64, ACK | BYE, 0),
     FIELD (weft_up_message_t, events_written, TYPE_U64, ACK | BYE, 0),
+    FIELD (weft_up_message_t, requests_in, TYPE_U64, ACK | BYE, 0),
+    FIELD (weft_up_message_t, requests_unmatched, TYPE_U64, ACK | BYE, 0),
     FIELD (weft_up_message_t, slots_written, TYPE_U32, BYE, 0),
     FIELD (weft_up_message_t, slots_restored, TYPE_U32, BYE, 0),
     FIELD (weft_up_message_t, slots_foreign, TYPE_U32, BYE, 0),

@@ -16,7 +16,7 @@
 #include "limits.h"
 
 #define WEFT_WIRE_MAJOR 1
-#define WEFT_WIRE_MINOR 0
+#define WEFT_WIRE_MINOR 1
 
 /* ---- actions ----------------------------------------------------------- */
 #define WEFT_ACTION_ROOT    0x01u
@@ -104,6 +104,9 @@ typedef struct {
   uint64_t connections_given_up;
   uint64_t requests_bare;
   uint64_t events_written; /* into its rings, or counted as lost on the way there */
+  /* Since 1.1; an older peer does not say them: 0 */
+  uint64_t requests_in;        /* heads that came while it was active */
+  uint64_t requests_unmatched; /* of these, without context and taken by no instruction */
   /* BYE */
   uint32_t slots_written, slots_restored, slots_foreign;
   uint32_t threads_left;

@@ -62,48 +62,85 @@ static void search (ctl_window_t *window, search_t *self)
                   compare, self, NULL);
 }
 
-/* The service with the most traffic speaks for all. */
+/* The one that saw most of what might have begun a task speaks for all, else the one with most traffic. */
 static const ctl_instance_t *busiest (const ctl_window_t *window)
 {
   const ctl_instance_t *found = NULL;
   for (uint32_t n = 0; n < window->after.count; n++) {
     const ctl_instance_t *one = &window->after.instances[n];
-    if (one->presence == CTL_INSTANCE_PRESENT && (!found || one->bytes_total > found->bytes_total))
+    if (one->presence != CTL_INSTANCE_PRESENT)
+      continue;
+    if (!found || one->requests_unmatched > found->requests_unmatched ||
+        (one->requests_unmatched == found->requests_unmatched && one->bytes_total > found->bytes_total))
       found = one;
   }
   return found;
 }
 
-void ctl_nothing_explain (ctl_window_t *window, const ctl_analysis_t *analysis, const char *match)
+/* Requests came that no instruction took. */
+static void explain_unmatched (double seconds, const char *service, uint64_t requests, const search_t *found,
+                               int draws)
 {
-  double seconds = (double) (window->to_ns - window->from_ns) / (double) WEFT_NS_PER_S;
-  const ctl_instance_t *busy = busiest (window);
-  const char *service = busy ? busy->service : "the VM";
-  char safe[4 * WEFT_SERVICE_MAX + 1];
-  search_t found = {.match = match};
-  ctl_style_safe (safe, sizeof safe, service, 1);
-  if (analysis->orphan_trees && window->phase[CTL_PHASE_ROOT].sent)
-    search (window, &found);
-  if (!busy || busy->bytes_total == 0)
+  char closest[sizeof found->closest + 16] = "";
+  unsigned long long count = requests;
+  if (found->seen)
+    snprintf (closest, sizeof closest, " (closest: %s)", found->closest);
+  if (*found->match)
+    weft_log_error ("no tasks in %.3g s: %s saw %llu requests, none matched '%s'%s%s; try without --match",
+                    seconds, service, count, found->match, draws ? " and was drawn by --sample or --max" : "",
+                    closest);
+  else
     weft_log_error (
-        "no tasks in %.3g s: nothing was sent to or from %s; send it requests, or choose another VM", seconds,
-        safe);
-  else if (*match && found.seen)
-    weft_log_error ("no tasks in %.3g s: %llu requests were seen, none matched '%s' (closest: %s)", seconds,
-                    (unsigned long long) found.seen, match, found.closest);
+        "no tasks in %.3g s: %s saw %llu requests, none was drawn by --sample or --max; give it more "
+        "time, or draw more",
+        seconds, service, count);
+}
+
+/* Nothing that might have begun one was seen. */
+static void explain_traffic (double seconds, const char *service, const ctl_instance_t *busy,
+                             const char *match)
+{
+  unsigned long long total = busy->bytes_total;
+  if (busy->requests_in > 0)
+    weft_log_error (
+        "no tasks in %.3g s: %s saw %llu requests, all parts of other tasks or on connections from before "
+        "the window, which count from their next request on; give it more time with --for",
+        seconds, service, (unsigned long long) busy->requests_in);
   else if (*match)
     weft_log_error (
         "no tasks in %.3g s: %s had traffic (%llu bytes), but no request that matched '%s'; try without "
         "--match",
-        seconds, safe, (unsigned long long) busy->bytes_total, match);
+        seconds, service, total, match);
   else if (busy->bytes_spoken == 0)
     weft_log_error (
         "no tasks in %.3g s: %s had traffic (%llu bytes), but none of it is HTTP/1.1 that can be read; "
         "connections from before the window count only from their next request on",
-        seconds, safe, (unsigned long long) busy->bytes_total);
+        seconds, service, total);
   else
     weft_log_error (
         "no tasks in %.3g s: %s speaks HTTP (%llu bytes), but no request came to it from outside the "
         "joined VMs; say where tasks may start with --root",
-        seconds, safe, (unsigned long long) busy->bytes_spoken);
+        seconds, service, (unsigned long long) busy->bytes_spoken);
+}
+
+void ctl_nothing_explain (ctl_window_t *window, const ctl_analysis_t *analysis, const char *match, int draws)
+{
+  double seconds = (double) (window->to_ns - window->from_ns) / (double) WEFT_NS_PER_S;
+  const ctl_instance_t *busy = busiest (window);
+  char safe[4 * WEFT_SERVICE_MAX + 1];
+  search_t found = {.match = match};
+  ctl_style_safe (safe, sizeof safe, busy ? busy->service : "the VM", 1);
+  if (analysis->orphan_trees && window->phase[CTL_PHASE_ROOT].sent)
+    search (window, &found);
+  uint64_t unmatched = busy ? busy->requests_unmatched : 0;
+  if (!busy || busy->bytes_total == 0)
+    weft_log_error (
+        "no tasks in %.3g s: nothing was sent to or from %s; send it requests, or choose another VM", seconds,
+        safe);
+  else if (unmatched && (*match || draws))
+    explain_unmatched (seconds, safe, unmatched, &found, draws);
+  else if (*match && found.seen)
+    explain_unmatched (seconds, safe, found.seen, &found, draws);
+  else
+    explain_traffic (seconds, safe, busy, match);
 }

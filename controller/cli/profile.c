@@ -264,7 +264,8 @@ static int report (profile_t *self, ctl_window_t *window)
   else if (analysis->executions)
     rc = print_table (self, window, analysis);
   if (rc == 0 && analysis->executions == 0) {
-    ctl_nothing_explain (window, analysis, ctl_call_value (self->call, "match", ""));
+    ctl_nothing_explain (window, analysis, ctl_call_value (self->call, "match", ""),
+                         ctl_call_has (self->call, "sample") || ctl_call_has (self->call, "max"));
     rc = WEFT_E_NOT_FOUND;
   }
   fflush (stdout);

@@ -136,6 +136,7 @@ static void begin_life (ctl_instance_t *instance, const uint8_t start[WEFT_UUID_
   instance->last_batch = 0;
   instance->active = 0;
   instance->bytes_total = instance->bytes_spoken = instance->given_up = instance->bare = 0;
+  instance->requests_in = instance->requests_unmatched = 0;
   instance->slots_written = instance->slots_restored = instance->slots_foreign = instance->threads_left = 0;
 }
 
@@ -167,6 +168,8 @@ int ctl_instances_take (ctl_instances_t *self, const weft_up_message_t *message,
     instance->bytes_spoken = message->bytes_spoken;
     instance->given_up = message->connections_given_up;
     instance->bare = message->requests_bare;
+    instance->requests_in = message->requests_in;
+    instance->requests_unmatched = message->requests_unmatched;
     instance->written = instance->written_before + message->events_written;
     instance->farewell = message->kind == WEFT_UP_BYE;
   }

@@ -165,6 +165,8 @@ static const char *const presence_text[] = {
   XX (bytes_spoken)                                                                                          \
   XX (given_up)                                                                                              \
   XX (bare)                                                                                                  \
+  XX (requests_in)                                                                                           \
+  XX (requests_unmatched)                                                                                    \
   XX (slots_written)                                                                                         \
   XX (slots_restored)                                                                                        \
   XX (slots_foreign)                                                                                         \

@@ -92,6 +92,8 @@ static void set_counters (session_t *self, weft_up_message_t *message)
                                   counter[SHM_COUNT_GIVEN_UP_BUSY];
   message->requests_bare = counter[SHM_COUNT_BARE];
   message->events_written = car_drain_written (self->drain);
+  message->requests_in = counter[SHM_COUNT_REQUESTS_IN];
+  message->requests_unmatched = counter[SHM_COUNT_UNMATCHED];
   message->slots_written = status.slots_written;
   message->slots_restored = status.slots_restored;
   message->slots_foreign = status.slots_foreign;

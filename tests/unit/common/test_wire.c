@@ -57,6 +57,9 @@ static void hello_ack_bye (void **state)
   m.bytes_spoken = 5;
   m.connections_given_up = 6;
   m.requests_bare = 7;
+  m.events_written = 8;
+  m.requests_in = 412;
+  m.requests_unmatched = 411;
   up_round_trip (&m);
   m = make_up (WEFT_UP_BYE);
   m.bytes_total = 9;
