@@ -383,6 +383,33 @@ static void topics (void **state)
   assert_int_equal (strlen (out), 8 + WEFT_SERVICE_MAX - 1);
 }
 
+/* Without the keys that 1.1 added. */
+static void an_ack_of_1_0 (void **state)
+{
+  static const uint8_t id[16] = {7};
+  static const char *const ids[] = {"instance", "start"}, *const numbers[] = {"epoch", "active"};
+  weft_up_message_t out;
+  msgpack_sbuffer buffer;
+  msgpack_packer pk;
+  msgpack_sbuffer_init (&buffer);
+  msgpack_packer_init (&pk, &buffer, msgpack_sbuffer_write);
+  msgpack_pack_array (&pk, 4);
+  msgpack_pack_int (&pk, 1);
+  msgpack_pack_int (&pk, 0);
+  msgpack_pack_int (&pk, WEFT_UP_ACK);
+  msgpack_pack_map (&pk, 4);
+  for (int n = 0; n < 2; n++) {
+    msgpack_pack_str_with_body (&pk, ids[n], strlen (ids[n]));
+    msgpack_pack_bin_with_body (&pk, id, sizeof id);
+    msgpack_pack_str_with_body (&pk, numbers[n], strlen (numbers[n]));
+    msgpack_pack_int (&pk, 6);
+  }
+  assert_int_equal (weft_up_unpack (buffer.data, buffer.size, &out), 0);
+  assert_true (out.epoch == 6 && out.active == 6);
+  assert_true (out.requests_in == 0 && out.requests_unmatched == 0);
+  msgpack_sbuffer_destroy (&buffer);
+}
+
 int main (void)
 {
   const struct CMUnitTest tests[] = {
@@ -390,6 +417,7 @@ int main (void)
       cmocka_unit_test (ack_carries_no_names),
       cmocka_unit_test (up_kinds_and_versions),
       cmocka_unit_test (up_keys),
+      cmocka_unit_test (an_ack_of_1_0),
       cmocka_unit_test (texts_are_cut),
       cmocka_unit_test (bus_round_trips),
       cmocka_unit_test (bus_hostile_bytes),
