@@ -44,7 +44,7 @@
 /* ---- control socket, journal, presence --------------------------------- */
 #define WEFT_REPLY_MAX            (64 << 20) /* bytes of one frame a client takes from its controller */
 #define WEFT_EACH_MAX             100000     /* executions in one reply */
-#define WEFT_PING_MS              300   /* a controller on this host answers in well under a millisecond */
+#define WEFT_PING_MS              3000 /* a busy controller, another host, a handshake; one that is dead refuses at once */
 #define WEFT_REPLY_MS             10000 /* the longest question: an analysis over a full store */
 #define WEFT_AUTOSTART_MS         5000  /* a started controller listens within this, or says why not */
 #define WEFT_SILENT_MS            11000 /* two of the acknowledgements that come every 5 s are missing */
@@ -87,6 +87,7 @@
   16384 /* beyond, neighbours are joined: the window widens, no loss is forgotten */
 #define WEFT_ANALYSE_NAMES_MAX   512   /* task names told apart in one analysis */
 #define WEFT_STARTS_MAX          65536 /* probes (and their restarts) whose batch numbers are remembered */
+#define WEFT_SINK_RUN_MS         50    /* in one go; whoever asks meanwhile waits so long */
 #define WEFT_SINK_MAX            4096 /* executions of one transaction; what a full disk can hold back here */
 #define WEFT_ANALYSE_ORPHANS_MAX 4096 /* (service, reason) pairs told apart; services come from others */
 
@@ -118,7 +119,6 @@
 #define WEFT_REQUESTS_RATE   500        /* a second from one client; a verb that waits asks 100 times */
 #define WEFT_REQUESTS_BURST  1000       /* at once from one client that was quiet before */
 #define WEFT_REQUESTS_PEERS  256        /* clients whose rate is known; the one quiet longest gives way */
-#define WEFT_PING_REMOTE_MS  3000       /* another host, and a handshake with keys */
 #define WEFT_AUDIT_FILE_MAX  (8u << 20) /* bytes; then audit.log becomes audit.log.1 */
 #define WEFT_AUDIT_LINE_MAX  16384      /* bytes; of a longer one the arguments are left out */
 #define WEFT_AUDIT_FILES_MAX 4          /* audit.log.1 to .4 are kept: some 200,000 lines */

@@ -275,11 +275,6 @@ int ctl_client_try (ctl_client_t *self, json_t *request, unsigned timeout_ms, js
 
 /* ---- finding or starting one -------------------------------------------- */
 
-static unsigned ping_ms (const char *address)
-{
-  return ctl_place_ipc_dir (address) ? WEFT_PING_MS : WEFT_PING_REMOTE_MS;
-}
-
 static int reach (const char *address, const weft_keys_t *keys, ctl_client_t **ret_self)
 {
   if (!somebody_listens (address))
@@ -287,7 +282,7 @@ static int reach (const char *address, const weft_keys_t *keys, ctl_client_t **r
   ctl_client_t *self = NULL;
   int rc = connect_to (address, keys, &self);
   if (rc == 0)
-    rc = ctl_client_try (self, json_pack ("{s:s}", "op", "ping"), ping_ms (address), NULL);
+    rc = ctl_client_try (self, json_pack ("{s:s}", "op", "ping"), WEFT_PING_MS, NULL);
   if (rc < 0)
     ctl_client_close (&self);
   else
@@ -390,9 +385,9 @@ static int open_with (const char *address, const weft_keys_t *keys, ctl_client_h
         address);
   else if (rc == WEFT_E_TIMEOUT)
     weft_log_error (
-        "no controller at %s: no answer within %u ms; start one with `weft controller`, or choose "
-        "with --controller",
-        address, ping_ms (address));
+        "no answer of the controller at %s within %u s: it hangs or is overloaded, or somebody else listens "
+        "there; end it, or choose another with --controller",
+        address, WEFT_PING_MS / 1000);
   else
     weft_log_error ("no controller at %s: %s; choose with --controller", address, weft_status_text (rc));
   return rc;

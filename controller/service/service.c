@@ -40,6 +40,7 @@ typedef struct {
   ctl_intake_stats_t told; /* what the last complaint knew */
   uint64_t audit_lost;     /* and of the audit */
   int store_failing;
+  int unsettled; /* the last run of the sink left something */
   int ending;
 } service_t;
 
@@ -286,19 +287,26 @@ static void shed (service_t *self, const ctl_correlate_stats_t *stats, uint64_t 
     weft_log_error ("no longer overloaded: every task is taken again");
 }
 
-static void settle (service_t *self, uint64_t now_ns, int all)
+static int store_settled (service_t *self, uint64_t now_ns, int all)
 {
   int rc = ctl_sink_run (self->house.sink, now_ns, all);
   if (rc < 0 && !self->store_failing)
     weft_log_error ("store %s: %s: %s; nothing is lost yet, %s", self->store_path, weft_status_text (rc),
                     ctl_store_why (self->house.store), all ? "the journal keeps it" : "trying again");
-  if (rc == 0 && self->store_failing)
+  if (rc >= 0 && self->store_failing)
     weft_log_error ("store %s: works again", self->store_path);
   self->store_failing = rc < 0;
+  self->unsettled = rc > 0;
+  return rc;
+}
+
+static void settle (service_t *self, uint64_t now_ns, int all)
+{
+  int rc = store_settled (self, now_ns, all);
   ctl_correlate_stats_t stats;
   ctl_correlate_stats (self->house.correlate, &stats);
   shed (self, &stats, now_ns);
-  if (rc == 0)
+  if (rc >= 0)
     ctl_checkpoint_run (&self->checkpoint, self->house.journal, now_ns, stats.oldest_ns);
   ctl_journal_tidy (self->house.journal);
 }
@@ -362,7 +370,8 @@ static void tick (service_t *self, uint64_t now_ns)
   if (now_ns >= self->settle_ns) {
     settle (self, now_ns, 0);
     self->settle_ns = now_ns + WEFT_SETTLE_EVERY_MS * WEFT_NS_PER_MS;
-  }
+  } else if (self->unsettled)
+    store_settled (self, now_ns, 0);
   if (now_ns >= self->complain_ns && has_complaint (self)) {
     complain (self);
     self->complain_ns = now_ns + WEFT_COMPLAIN_EVERY_MS * WEFT_NS_PER_MS;
@@ -378,7 +387,7 @@ static int timeout_ms (const service_t *self, uint64_t now_ns)
   uint64_t expiry_ns = ctl_instructions_next_ns (self->house.instructions);
   if (expiry_ns && expiry_ns < next_ns)
     next_ns = expiry_ns;
-  return next_ns <= now_ns ? 0 : (int) ((next_ns - now_ns) / WEFT_NS_PER_MS) + 1;
+  return next_ns <= now_ns || self->unsettled ? 0 : (int) ((next_ns - now_ns) / WEFT_NS_PER_MS) + 1;
 }
 
 static void loop (service_t *self)

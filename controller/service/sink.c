@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "../../common/clocks.h"
 #include "../../common/limits.h"
 #include "../../common/status.h"
 
@@ -66,12 +67,13 @@ int ctl_sink_run (ctl_sink_t *self, uint64_t now_ns, int all)
 {
   int rc = self->count ? write_out (self) : 0;
   int more = 1;
-  while (rc == 0 && more) {
+  uint64_t end_ns = weft_mono_ns () + WEFT_SINK_RUN_MS * WEFT_NS_PER_MS;
+  while (rc == 0 && more && (all || weft_mono_ns () < end_ns)) {
     more = ctl_correlate_settle (self->correlate, now_ns, all, take, self) == WEFT_E_FULL;
     if (self->count)
       rc = write_out (self);
   }
-  return rc;
+  return rc < 0 ? rc : more;
 }
 
 uint32_t ctl_sink_waiting (const ctl_sink_t *self)

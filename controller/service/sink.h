@@ -3,6 +3,7 @@
  *
  *  K1  what a commit did not take stays here and is tried again; while it does,
  *      no more is taken out of the correlator (a full disk costs memory, not data)
+ *  K2  a run that is not the last takes WEFT_SINK_RUN_MS and a transaction at most
  * One thread. */
 #ifndef CTL_SINK_H
 #define CTL_SINK_H
@@ -18,8 +19,8 @@ typedef struct ctl_sink_t ctl_sink_t;
 ctl_sink_t *ctl_sink_new (ctl_correlate_t *correlate, ctl_store_t *store);
 /* Frees what the store never took. */
 void ctl_sink_destroy (ctl_sink_t **self_p);
-/* Moves what is settled at now_ns (CLOCK_MONOTONIC), or `all`, and commits. WEFT_E_FULL,
- * WEFT_E_IO: nothing is lost, call again later. */
+/* Moves what is settled at now_ns (CLOCK_MONOTONIC), or `all`, and commits. 1: there is more (K2), call
+ * again soon; WEFT_E_FULL, WEFT_E_IO: nothing is lost, call again later. */
 int ctl_sink_run (ctl_sink_t *self, uint64_t now_ns, int all);
 /* Executions that wait here for the store. */
 uint32_t ctl_sink_waiting (const ctl_sink_t *self);

@@ -195,7 +195,7 @@ class Harness:
 
     def add_vm(self, root=None):
         end, vm = time.monotonic() + VM_SECONDS, None
-        while not vm:  # `weft run` gives up on a controller that is busy for 300 ms
+        while not vm:  # `weft run` gives up on a controller that is stopped
             self.made += 1
             try:
                 vm = Vm(self.stage, self.made, root)

@@ -144,3 +144,26 @@ def test_two_users_profile_at_once_and_each_gets_his_own(stage, controller, jdk)
     assert "stayed in 1 VM" in one[2], "the first leaves nothing that the others follow"
     assert sum("left 1 VM, verified" in report[2] for report in (one, two, three)) == 1
     assert all(report[0]["complete"] == report[0]["executions"] for report in (one, two, three))
+
+
+def test_a_controller_that_is_busy_is_waited_for(stage):
+    """One that is there and does not answer at once is no reason to start nothing, or another one."""
+    controller = stage.controller()
+    os.kill(controller.pid, signal.SIGSTOP)
+    verbs = [stage.start_weft("ls"), stage.start_weft("run", "--", "/bin/sh", "-c", "exit 7")]
+    try:
+        time.sleep(1)
+        assert [verb.poll() for verb in verbs] == [None, None]
+    finally:
+        os.kill(controller.pid, signal.SIGCONT)
+    assert [verb.wait(10) for verb in verbs] == [0, 7]
+
+
+def test_a_controller_that_hangs_is_named(stage):
+    controller = stage.controller()
+    os.kill(controller.pid, signal.SIGSTOP)
+    try:
+        done = stage.weft("ls", check=False, timeout=20)
+    finally:
+        os.kill(controller.pid, signal.SIGCONT)
+    assert done.returncode == 1 and "hangs or is overloaded" in done.stderr, done.stderr
