@@ -37,6 +37,7 @@ struct ctl_intake_t {
   ctl_intake_stats_t stats;
   ctl_sequence_t *sequence;
   void *socket;
+  int uncounted;
   const char *who;            /* sent the frame at hand, as the guard named it; NULL: not known */
   weft_batch_reader_t reader; /* 16 KiB: too much for a stack frame on the way */
   ctl_appender_t *appender;   /* NULL: not needed yet */
@@ -198,12 +199,21 @@ static void note_batch (ctl_intake_t *self, ctl_instance_t *instance, const weft
   uint64_t losses[WEFT_LOSS_COUNT];
   for (unsigned n = 0; n < WEFT_LOSS_COUNT; n++)
     losses[n] = here[n] + (n < WEFT_LOSS_WIRE_COUNT ? head->losses[n] : 0);
-  instance->stored += reports;
+  uint64_t counted[WEFT_LOSS_COUNT];
+  memcpy (counted, instance->losses, sizeof counted);
+  instance->stored += self->uncounted ? 0 : reports;
   instance->last_batch = head->number;
   if (!self->links.broadcast) /* recovery: it was not now that it spoke */
     instance->heard_ns = head->to_ns + wall_ns;
   ctl_instances_lost (self->links.instances, instance, head->from_ns + wall_ns, head->to_ns + wall_ns,
                       losses);
+  if (self->uncounted) /* their interval is new, the sum is not */
+    memcpy (instance->losses, counted, sizeof counted);
+}
+
+void ctl_intake_uncounted (ctl_intake_t *self, int yes)
+{
+  self->uncounted = yes;
 }
 
 /* N1. A batch may need all the room that there is for what the store has not taken. */

@@ -78,6 +78,8 @@ int ctl_intake_listen (ctl_intake_t *self, char *why, size_t why_size);
 int ctl_intake_frame (ctl_intake_t *self, const void *frame, size_t size);
 /* A batch of which the store has everything: its number and its counts, nothing else. As above. */
 int ctl_intake_recall (ctl_intake_t *self, const void *frame, size_t size);
+/* From now on, while `yes`: what a batch holds and tells as lost is in its instance's sums already (recovery). */
+void ctl_intake_uncounted (ctl_intake_t *self, int yes);
 /* Takes at most WEFT_INTAKE_BURST frames off the socket; how many. Edge-triggered fd: pump until 0. */
 int ctl_intake_pump (ctl_intake_t *self);
 int ctl_intake_fd (const ctl_intake_t *self);

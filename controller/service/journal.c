@@ -18,6 +18,8 @@
 #include "../../common/status.h"
 #include "journal_record.h"
 
+#define SEGMENTS_MAX 99999999u /* eight digits of a name */
+
 struct ctl_journal_t {
   int dir_fd;
   int fd; /* -1: the segment is not begun; no empty files from idle controllers */
@@ -153,12 +155,14 @@ int ctl_journal_open (const char *dir, uint32_t segment_max, ctl_journal_t **ret
     return WEFT_E_IO;
   }
   uint32_t last = 0, count = 0;
+  ctl_journal_position_t checkpoint;
   next_segment (self->dir_fd, 0, &last, &count);
-  self->segment = last + 1; /* J2 */
+  read_checkpoint (self->dir_fd, &checkpoint);
+  /* J2; and behind the checkpoint, if all that it was set in is gone */
+  self->segment =
+      (checkpoint.segment > last && checkpoint.segment < SEGMENTS_MAX ? checkpoint.segment : last) + 1;
   self->bytes_max = WEFT_JOURNAL_PARTS * (uint64_t) self->segment_max;
   self->age_ns = WEFT_JOURNAL_AGE_MS * WEFT_NS_PER_MS;
-  ctl_journal_position_t checkpoint;
-  read_checkpoint (self->dir_fd, &checkpoint);
   self->safe = checkpoint.segment;
   remove_large (self, 0);
   *ret_self = self;

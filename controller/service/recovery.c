@@ -2,6 +2,7 @@
 #include "recovery.h"
 
 #include "../../common/status.h"
+#include "sums.h"
 
 static int is_before (const ctl_journal_position_t *a, const ctl_journal_position_t *b)
 {
@@ -22,7 +23,8 @@ static int take (ctl_intake_t *intake, const void *frame, size_t size, int befor
   return behind ? ctl_intake_frame (intake, frame, size) : 0;
 }
 
-static int read_frames (const char *dir, int behind, ctl_intake_t *intake, ctl_recovery_t *recovery)
+static int read_frames (const char *dir, int behind, ctl_intake_t *intake,
+                        const ctl_journal_position_t *summed, ctl_recovery_t *recovery)
 {
   ctl_journal_reader_t *reader = NULL;
   int rc = ctl_journal_reader_open (dir, behind, &reader);
@@ -41,6 +43,7 @@ static int read_frames (const char *dir, int behind, ctl_intake_t *intake, ctl_r
       recovery->first_damage = position;
     if (rc < 0)
       continue;
+    ctl_intake_uncounted (intake, is_before (&position, summed)); /* U1 */
     rc = take (intake, frame, size, is_before (&position, &checkpoint), behind);
     if (rc == WEFT_E_FULL) /* the store takes nothing: better no start than a start without them */
       break;
@@ -55,9 +58,15 @@ int ctl_recovery_run (const char *dir, ctl_intake_t *intake, ctl_instances_t *in
 {
   ctl_recovery_t recovery = {0};
   /* Who they are was said long before the checkpoint. */
-  int rc = read_frames (dir, 0, intake, &recovery);
+  ctl_journal_position_t summed;
+  json_t *sums = ctl_sums_load (dir, &summed);
+  int rc = read_frames (dir, 0, intake, &summed, &recovery);
   if (rc == 0)
-    rc = read_frames (dir, 1, intake, &recovery);
+    rc = read_frames (dir, 1, intake, &summed, &recovery);
+  ctl_intake_uncounted (intake, 0);
+  if (rc == 0)
+    ctl_sums_add (sums, instances);
+  json_decref (sums);
   if (rc < 0)
     return rc;
   for (uint32_t n = 0; n < ctl_instances_count (instances); n++) {

@@ -25,6 +25,7 @@
 #include "place.h"
 #include "recovery.h"
 #include "sink.h"
+#include "sums.h"
 
 typedef struct {
   ctl_service_options_t options;
@@ -36,6 +37,8 @@ typedef struct {
   uint64_t strangers_ns;                                  /* next complaint of them */
   uint64_t heartbeat_seq;
   ctl_checkpoint_t checkpoint;
+  ctl_journal_position_t summed; /* as saved */
+  uint64_t sums_ns;              /* next */
   ctl_overload_t overload;
   ctl_intake_stats_t told; /* what the last complaint knew */
   uint64_t audit_lost;     /* and of the audit */
@@ -287,6 +290,19 @@ static void shed (service_t *self, const ctl_correlate_stats_t *stats, uint64_t 
     weft_log_error ("no longer overloaded: every task is taken again");
 }
 
+/* Sums that cannot be saved are added up from the journal, as far as it goes. */
+static void save_sums (service_t *self, uint64_t now_ns)
+{
+  ctl_journal_position_t here;
+  ctl_journal_position (self->house.journal, &here);
+  int begun = here.segment != self->summed.segment;
+  if (!begun && (now_ns < self->sums_ns || here.offset == self->summed.offset))
+    return;
+  self->sums_ns = now_ns + WEFT_SUMS_EVERY_MS * WEFT_NS_PER_MS;
+  if (ctl_sums_save (self->journal_dir, self->house.instances, &here) == 0)
+    self->summed = here;
+}
+
 static int store_settled (service_t *self, uint64_t now_ns, int all)
 {
   int rc = ctl_sink_run (self->house.sink, now_ns, all);
@@ -308,6 +324,9 @@ static void settle (service_t *self, uint64_t now_ns, int all)
   shed (self, &stats, now_ns);
   if (rc >= 0)
     ctl_checkpoint_run (&self->checkpoint, self->house.journal, now_ns, stats.oldest_ns);
+  if (all)
+    self->sums_ns = 0;
+  save_sums (self, now_ns);
   ctl_journal_tidy (self->house.journal);
 }
 
