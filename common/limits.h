@@ -50,7 +50,7 @@
 #define WEFT_SILENT_MS            11000 /* two of the acknowledgements that come every 5 s are missing */
 #define WEFT_LOST_MS              60000 /* silent so long: taken for gone, until it speaks again */
 #define WEFT_SETTLE_EVERY_MS      500
-#define WEFT_SUMS_EVERY_MS        2000 /* at the latest; at each look when a segment was begun */
+#define WEFT_SUMS_EVERY_MS        2000  /* at the latest; at each look when a segment was begun */
 #define WEFT_CLAIMS_MAX           64    /* clients that work with instances at once */
 #define WEFT_CLAIM_MARGIN_MS      30000 /* what a window needs around itself; then its owner is dead */
 #define WEFT_STOPPED_MAX          64 /* stopped instructions whose acknowledgements can still be asked for */

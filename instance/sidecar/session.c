@@ -450,7 +450,8 @@ static int min_ms (int ms, uint64_t now, uint64_t until_ns)
 static int next_wait_ms (session_t *self, uint64_t now)
 {
   int ms = CAR_SESSION_TICK_MS;
-  if (self->phase == CLOSING && !self->more && now + CAR_SESSION_CLOSE_MS * WEFT_NS_PER_MS < self->phase_until_ns)
+  if (self->phase == CLOSING && !self->more &&
+      now + CAR_SESSION_CLOSE_MS * WEFT_NS_PER_MS < self->phase_until_ns)
     return CAR_SESSION_GONE_TICK_MS; /* messages wake it sooner */
   if (self->phase == LEAVING || self->phase == CLOSING)
     return CAR_DRAIN_HURRY_MS * 2;
