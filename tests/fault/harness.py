@@ -28,7 +28,7 @@ LEASE_GRACE_NS = 1_000_000_000
 RSS_MAX = {"controller": 512 << 20, "sidecar": 96 << 20}
 FDS_SLACK = 24
 JOURNAL_MAX = 5 * (64 << 20)
-TMPFS_SIZE = "384m"
+DISK_MIB, DISK_STEP_MIB = 384, 256
 VM_SECONDS = 15
 
 
@@ -130,8 +130,9 @@ class Watch(threading.Thread):
 
 
 class Harness:
-    def __init__(self, stage, rng, say=print, vms=2, per_ms=3, listen=None, lease="5s", options=()):
+    def __init__(self, stage, rng, say=print, vms=2, per_ms=3, listen=None, lease="5s", options=(), disk_mib=DISK_MIB):
         """options: of the controller."""
+        self.disk_mib = disk_mib
         self.stage, self.rng, self.say_line = stage, rng, say
         self.listen, self.lease, self.options = listen or stage.address, lease, options
         self.wire, self.stop_seconds = None, 3
@@ -142,7 +143,7 @@ class Harness:
         self.place = stage.directory / "kept"
         self.place.mkdir(mode=0o700)
         self.mounted = os.geteuid() == 0 and subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "mode=0700,size=" + TMPFS_SIZE, "weft-fault", self.place],
+            ["mount", "-t", "tmpfs", "-o", "mode=0700,size=%dm" % disk_mib, "weft-fault", self.place],
             check=False, stderr=subprocess.DEVNULL).returncode == 0
         self.watch = Watch(self.vms)
         try:
@@ -216,8 +217,20 @@ class Harness:
     def living(self):
         return [vm for vm in self.vms if vm.alive()]
 
+    def make_room(self):
+        """A long session stores more than its small disk holds: fullness is for a moment, not for good."""
+        if not self.mounted:
+            return
+        disk = os.statvfs(self.place)
+        if disk.f_bavail >= disk.f_blocks // 4:
+            return
+        self.disk_mib += DISK_STEP_MIB
+        self.say("disk of %d MiB" % self.disk_mib)
+        subprocess.run(["mount", "-o", "remount,size=%dm" % self.disk_mib, self.place], check=True)
+
     def recover(self):
         """Starts again whatever is missing, until events flow in every living VM."""
+        self.make_room()
         if self.controller.poll() is not None:
             self.start_controller()
         self.await_controller()

@@ -15,6 +15,7 @@ import session  # noqa: E402
 
 BUILD = processes.ROOT / "build" / "faults"
 MOMENTS, EACH, STOP_SECONDS = 20, 7, 3
+DISK_MIB = 16
 
 
 @pytest.fixture
@@ -27,6 +28,22 @@ def build():
 
 def test_twenty_moments(seed, build):
     assert session.run(seed, MOMENTS, EACH, STOP_SECONDS, build) == []
+
+
+def test_a_disk_that_the_reports_fill(rng, build):
+    """What there is no room for stays in the spools, then is counted; with room again all of it is told."""
+    field = harness.Harness(harness.Stage(rng, build), rng, vms=1, disk_mib=DISK_MIB, per_ms=0)
+    try:
+        if not field.mounted:
+            missing("root: a small disk of one's own")
+        vm, = field.vms
+        vm.rate(30)
+        processes.wait_until(lambda: sum(vm.memory.lost()) > 5000, 60, "events that fit nowhere", 0.1)
+        assert vm.alive() and field.controller.poll() is None
+        assert field.audit() == []
+    finally:
+        field.close()
+    assert field.disk_mib > DISK_MIB
 
 
 def test_the_audit_notices_a_lost_batch(rng, build):
