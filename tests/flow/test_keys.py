@@ -453,3 +453,18 @@ def test_audit_of_one_session(stage, controller):
     assert re.match(r"(\d+) of \1 slots as before, 0 foreign", left["result"])
     sidecar = int(attach["who"].split()[-1])
     assert sidecar != service.app.pid, "who reports is the sidecar"
+
+
+def test_audit_of_a_claim_whose_owner_is_gone(stage, controller):
+    """What it had joined is left at the claim's time, and the audit says for whose sake it was there."""
+    app = stage.app("http", "orders", run=True)
+    one, = stage.wait_instances(1)
+    uuids = [one["instance"]]
+    with peer(stage.address, "control", zmq.DEALER) as owner:
+        claim = ask(owner, {"op": "claim", "uuids": uuids, "joined": uuids, "for_ms": 500})["claim"]
+    processes.wait_until(lambda: any(line["event"] == "left" for line in audit(stage)), 15, "the end of it", 0.2)
+    release, left = [line for line in audit(stage) if line["event"] in ("release", "left")]
+    assert release == {**release, "event": "release", "who": f"uid {os.geteuid()} pid {os.getpid()}", "pid": app.pid,
+                       "instance": one["instance"], "service": "orders",
+                       "reason": f"claim {claim} ended at its time", "result": "ok"}
+    assert left["event"] == "left" and left["pid"] == app.pid and app.alive()
