@@ -58,6 +58,20 @@ static const probe_carried_t *carried_by (const probe_http1_t *head)
   return head->traceparent.count == 1 && head->traceparent.valid ? &head->traceparent : NULL;
 }
 
+/* A tracestate belongs to the traceparent beside it, and to nothing else. */
+static probe_along_t along_of (const probe_http1_t *head, const probe_carried_t *carried)
+{
+  probe_along_t along = {0};
+  if (carried != &head->traceparent)
+    return along;
+  along.flags = carried->flags;
+  if (head->tracestates && head->tracestate) {
+    along.tracestate = head->tracestate->text;
+    along.tracestate_size = probe_tracestate_size (head->tracestate);
+  }
+  return along;
+}
+
 static void with_context (probe_exchange_t *exchange, const probe_carried_t *carried, int private)
 {
   uint32_t actions = probe_active ();
@@ -110,7 +124,9 @@ static int begin (probe_connection_t *self, uint64_t *now_p)
       with_context (exchange, carried, carried == &head->weft);
     else
       without_context (exchange);
-    exchange->context = probe_context_receive (exchange->task, exchange->subtask, exchange->request);
+    probe_along_t along = along_of (head, carried);
+    exchange->context =
+        probe_context_receive_with (exchange->task, exchange->subtask, exchange->request, &along);
     if (self->pushed != popped)
       probe_context_queued (exchange->context);
     if (exchange->kind) {
@@ -160,6 +176,7 @@ static int requests (probe_connection_t *self, const char *data, size_t size, si
 void probe_capture_requests (probe_connection_t *self, const struct iovec *iov, int iov_count, size_t size)
 {
   uint64_t now = 0;
+  self->machine[PROBE_IN].tracestate = &self->tracestate;
   for (int i = 0; i < iov_count && size; i++) {
     size_t part = iov[i].iov_len < size ? iov[i].iov_len : size;
     size -= part;

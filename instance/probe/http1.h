@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "traceparent.h"
+#include "tracestate.h"
 
 typedef enum { PROBE_HTTP1_REQUEST, PROBE_HTTP1_RESPONSE } probe_http1_side_t;
 
@@ -43,6 +44,7 @@ typedef struct {
   uint32_t at;         /* offset of the value in the head */
   uint8_t count;       /* fields of this name */
   uint8_t valid;       /* the last one was valid */
+  uint8_t flags;       /* of a traceparent */
 } probe_carried_t;
 
 #define PROBE_HTTP1_TOKEN_MAX 64       /* bytes; the longest value that we read is 55 */
@@ -61,7 +63,7 @@ typedef struct {
   uint8_t length_seen, chunked;
   uint8_t lead; /* empty lines before the start line */
   uint8_t token_size, name_size;
-  uint8_t pad;
+  uint8_t tracestates; /* fields of this name */
   uint16_t status, fields;
   uint32_t head_size; /* bytes of this head so far */
   uint32_t heads;     /* BLANK lines reached since init; responses: heads complete */
@@ -69,7 +71,8 @@ typedef struct {
   uint64_t left;   /* bytes of body or chunk to come */
   uint64_t length; /* Content-Length */
   probe_carried_t traceparent, weft;
-  char name[WEFT_NAME_MAX]; /* request: "GET /path" */
+  probe_tracestate_t *tracestate; /* where it is kept, NULL: nowhere; set by the owner before the head */
+  char name[WEFT_NAME_MAX];       /* request: "GET /path" */
   char token[PROBE_HTTP1_TOKEN_MAX];
 } probe_http1_t;
 _Static_assert(sizeof (probe_http1_t) <= 384, "fits probe_write_t.snapshot");
