@@ -14,9 +14,10 @@
 
 #include "endpoint.h"
 #include "limits.h"
+#include "network.h"
 
 #define WEFT_WIRE_MAJOR 1
-#define WEFT_WIRE_MINOR 0
+#define WEFT_WIRE_MINOR 1
 
 /* ---- actions ----------------------------------------------------------- */
 #define WEFT_ACTION_ROOT    0x01u
@@ -41,6 +42,12 @@ typedef struct {
   uint64_t max_roots;              /* per instance, 0: no cap */
   uint32_t carrier, embed_to;
   uint32_t lease_ms;
+  /* since 1.1 */
+  weft_network_t networks[WEFT_NETWORKS_MAX]; /* embed to these, not to all that are private */
+  uint32_t network_count;
+  char header[WEFT_HEADER_MAX]; /* lower case: roots have a field of this name; "" for any */
+  char excludes[WEFT_EXCLUDES_MAX][WEFT_MATCH_MAX]; /* patterns of what is no root all the same */
+  uint32_t exclude_count;
 } weft_instruction_t;
 
 /* ---- instruction bus (XPUB): [topic][map] ------------------------------- */
@@ -103,7 +110,8 @@ typedef struct {
   uint64_t bytes_spoken; /* of these on connections that it understands */
   uint64_t connections_given_up;
   uint64_t requests_bare;
-  uint64_t events_written; /* into its rings, or counted as lost on the way there */
+  uint64_t requests_excluded; /* started no task, as `excludes` asks; since 1.1 */
+  uint64_t events_written;    /* into its rings, or counted as lost on the way there */
   /* BYE */
   uint32_t slots_written, slots_restored, slots_foreign;
   uint32_t threads_left;

@@ -74,6 +74,16 @@ static const ctl_instance_t *busiest (const ctl_window_t *window)
   return found;
 }
 
+/* Requests that would have started tasks, but for --exclude. */
+static uint64_t excluded (const ctl_window_t *window)
+{
+  uint64_t count = 0;
+  for (uint32_t n = 0; n < window->after.count; n++)
+    if (window->after.instances[n].presence == CTL_INSTANCE_PRESENT)
+      count += window->after.instances[n].excluded;
+  return count;
+}
+
 void ctl_nothing_explain (ctl_window_t *window, const ctl_analysis_t *analysis, const char *match)
 {
   double seconds = (double) (window->to_ns - window->from_ns) / (double) WEFT_NS_PER_S;
@@ -88,6 +98,11 @@ void ctl_nothing_explain (ctl_window_t *window, const ctl_analysis_t *analysis, 
     weft_log_error (
         "no tasks in %.3g s: nothing was sent to or from %s; send it requests, or choose another VM", seconds,
         safe);
+  else if (excluded (window))
+    weft_log_error (
+        "no tasks in %.3g s: the %llu requests that could have started one are excluded (health checks "
+        "and the like, or --exclude); --exclude none follows them, too",
+        seconds, (unsigned long long) excluded (window));
   else if (*match && found.seen)
     weft_log_error ("no tasks in %.3g s: %llu requests were seen, none matched '%s' (closest: %s)", seconds,
                     (unsigned long long) found.seen, match, found.closest);

@@ -110,13 +110,27 @@ static void bare (probe_connection_t *self, probe_exchange_t *exchange, weft_rea
   probe_exchange_bare (self, reason);
 }
 
+/* --embed-to. A configuration that was replaced meanwhile forbids. */
+static int may_reach (const probe_connection_t *self, const probe_config_t *config)
+{
+  if (config->embed_to == WEFT_EMBED_TO_ANY || self->peer.family == 1 ||
+      (config->embed_to == WEFT_EMBED_TO_PRIVATE && self->is_private))
+    return 1;
+  uint64_t serial = __atomic_load_n (&config->serial, __ATOMIC_ACQUIRE);
+  uint32_t count = config->filter.network_count;
+  int holds = weft_networks_hold (config->filter.networks,
+                                  count < SHM_NETWORKS_MAX ? count : SHM_NETWORKS_MAX, &self->peer);
+  __atomic_thread_fence (__ATOMIC_ACQUIRE);
+  return holds && __atomic_load_n (&config->serial, __ATOMIC_RELAXED) == serial;
+}
+
 /* NONE, or why nothing may be altered on this connection now. */
 static weft_reason_t may_touch (probe_connection_t *self, const probe_config_t *config,
                                 const probe_write_t *write)
 {
   if (write->insert)
     return WEFT_REASON_PIPELINE; // one alteration a call
-  if (config->embed_to != WEFT_EMBED_TO_ANY && !self->is_private)
+  if (!may_reach (self, config))
     return WEFT_REASON_ADDRESS;
   if (write->app_count > PROBE_IOV_MAX)
     return WEFT_REASON_HEAD_LIMIT;

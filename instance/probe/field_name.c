@@ -23,3 +23,13 @@ probe_field_kind_t probe_field_kind (const char *name, size_t size)
 #undef IS
 #undef HAS
 }
+
+uint32_t probe_wanted_hits (const probe_wanted_t *self, const char *name, size_t size)
+{
+  uint32_t hits = 0;
+  for (uint32_t i = 0; i < WEFT_INSTRUCTIONS_MAX; i++)
+    if ((self->asks >> i & 1) && size < WEFT_HEADER_MAX && self->name[i][size] == 0 &&
+        memcmp (self->name[i], name, size) == 0)
+      hits |= 1u << i;
+  return hits;
+}

@@ -116,7 +116,7 @@ static const char *field (probe_http1_t *self, const char *p, const char *end)
     }
     self->fields++;
     self->kind = KIND_NONE;
-    if (interesting (p, end)) {
+    if (self->wanted || interesting (p, end)) {
       self->phase = PHASE_NAME;
       return p;
     }
@@ -184,7 +184,7 @@ static const char *state_value (probe_http1_t *self, const char *p, const char *
 
 static const char *name (probe_http1_t *self, const char *p, const char *end)
 {
-  const char *behind = self->token_size ? NULL : whole_name (self, p, end);
+  const char *behind = self->token_size || self->wanted ? NULL : whole_name (self, p, end);
   if (behind)
     return behind;
   for (; p < end && *p != ':'; p++) {
@@ -207,6 +207,8 @@ static const char *name (probe_http1_t *self, const char *p, const char *end)
   while (size && (self->token[size - 1] == ' ' || self->token[size - 1] == '\t'))
     size--;
   probe_field_kind_t kind = probe_field_kind (self->token, size);
+  if (self->wanted)
+    self->headers |= probe_wanted_hits (self->wanted, self->token, size);
   if (kind != KIND_NONE && size != self->token_size)
     kind = kind == KIND_TRACESTATE ? KIND_NONE : KIND_DUBIOUS;
   self->kind = (uint8_t) kind;

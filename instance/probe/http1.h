@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "field_name.h"
 #include "traceparent.h"
 #include "tracestate.h"
 
@@ -71,6 +72,9 @@ typedef struct {
   uint64_t left;   /* bytes of body or chunk to come */
   uint64_t length; /* Content-Length */
   probe_carried_t traceparent, weft;
+  const probe_wanted_t *wanted;   /* names to look for, NULL: none; set by the owner before the head */
+  uint32_t wanted_serial;         /* the owner's: which names `headers` is about */
+  uint32_t headers;               /* those that this head has */
   probe_tracestate_t *tracestate; /* where it is kept, NULL: nowhere; set by the owner before the head */
   char name[WEFT_NAME_MAX];       /* request: "GET /path" */
   char token[PROBE_HTTP1_TOKEN_MAX];

@@ -21,6 +21,7 @@ static void begin (probe_http1_t *self)
   self->traceparent.count = self->traceparent.valid = 0;
   self->weft.count = self->weft.valid = 0;
   self->tracestates = 0;
+  self->headers = 0;
 }
 
 static void name_add (probe_http1_t *self, char c)

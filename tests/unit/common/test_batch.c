@@ -131,7 +131,7 @@ static void layout_as_drawn (void **state)
   const uint8_t *b = f->frame;
   weft_report_t in = make_report (WEFT_REPORT_CAPTURE, "GET /a");
   write_batch (f, &in, 1);
-  assert_memory_equal (b, "\x9d\x01\x00\x04\xc4\x10\x01\x02\x03", 9);
+  assert_memory_equal (b, "\x9d\x01\x01\x04\xc4\x10\x01\x02\x03", 9);
   assert_memory_equal (b + 22, "\xc4\x10\x04", 3);
   assert_memory_equal (b + 40, "\xc4\x10\x07", 3);
   assert_memory_equal (b + 58, "\xcf\0\0\0\0\0\0\0\x29\x92\xcf\0\0\0\0\0\0\x03\xe8\xcf", 20);
