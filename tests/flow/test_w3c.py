@@ -8,16 +8,14 @@ where weft does something else than the specification suggests, by the table at 
 says why.
 """
 import dataclasses
-import json
 import random
-import re
-import socket
 import typing
 
 import processes
 import pytest
 from fixtures_chain import instruct
 from fixtures_peer import RecordingPeer
+from fixtures_relay import Relay, context, start_relay
 
 TASK, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 RUNTIMES = ["cpython", "jvm-17", "jvm-25"]
@@ -202,60 +200,12 @@ DOCUMENTED = [
 ]
 
 
-class Relay:
-    def __init__(self, app, peer):
-        self.app, self.peer = app, peer
-
-    def send(self, headers, calls=1, pieces=None):
-        """The heads that arrive at the peer when the relay is asked with these fields."""
-        seen = len(self.peer.heads)
-        url = f"http://127.0.0.1:{self.peer.port}/called"
-        body = json.dumps([{"url": url, "arguments": []}] * calls).encode()
-        head = "POST /relay HTTP/1.1\r\nHost: x\r\n"
-        head += "".join(f"{name}: {value}\r\n" for name, value in headers)
-        data = f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
-        with socket.create_connection(("127.0.0.1", self.app.port), timeout=30) as client:
-            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            for at in range(0, len(data), pieces or len(data)):
-                client.sendall(data[at:at + (pieces or len(data))])
-            answer = b""
-            while part := client.recv(65536):
-                answer += part
-        assert answer.startswith(b"HTTP/1.1 200 "), answer
-        heads = self.peer.heads[seen:]
-        assert len(heads) == calls
-        return [field_lines(head) for head in heads]
-
-
-def field_lines(head):
-    """{lower-case name: [values]}; the names that weft writes must be in lower case."""
-    fields = {}
-    for line in head.decode("latin-1").split("\r\n")[1:-2]:
-        name, value = line.split(":", 1)
-        if name.lower().startswith("trace"):
-            assert name == name.lower()
-        fields.setdefault(name.lower(), []).append(value.strip(" \t"))
-    return fields
-
-
-def context(fields):
-    """(task, parent, flags, tracestate or None) of one head: one traceparent, at most one tracestate."""
-    own, = fields["traceparent"]
-    found = re.fullmatch(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})", own)
-    assert found, f"no traceparent of version 00: {own!r}"
-    assert found[1] != "0" * 32 and found[2] != "0" * 16
-    assert len(fields.get("tracestate", [])) <= 1
-    return found[1], found[2], found[3], fields.get("tracestate", [None])[0]
-
-
 @pytest.fixture(scope="module", params=RUNTIMES)
 def relay(request):
-    kind, _, version = request.param.partition("-")
     rng = random.Random(processes.draw_seed())
     with processes.Stage(rng) as stage, RecordingPeer() as peer:
         stage.controller()
-        app = stage.app("jvm-relay" if kind == "jvm" else "relay", "relay", run=True, jdk=version or None)
-        stage.wait_instances(1)
+        app = start_relay(stage, request.param)
         instruct(stage, "--on", "*")
         yield Relay(app, peer)
 
