@@ -80,7 +80,7 @@ static uint64_t excluded (const ctl_window_t *window)
   uint64_t count = 0;
   for (uint32_t n = 0; n < window->after.count; n++)
     if (window->after.instances[n].presence == CTL_INSTANCE_PRESENT)
-      count += window->after.instances[n].excluded;
+      count += window->after.instances[n].requests_excluded;
   return count;
 }
 

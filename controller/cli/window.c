@@ -215,7 +215,7 @@ void ctl_window_traffic (ctl_window_t *self)
     now->bytes_spoken = since (now->bytes_spoken, then->bytes_spoken);
     now->given_up = since (now->given_up, then->given_up);
     now->bare = since (now->bare, then->bare);
-    now->excluded = since (now->excluded, then->excluded);
+    now->requests_excluded = since (now->requests_excluded, then->requests_excluded);
   }
 }
 

@@ -167,7 +167,7 @@ int ctl_instances_take (ctl_instances_t *self, const weft_up_message_t *message,
     instance->bytes_spoken = message->bytes_spoken;
     instance->given_up = message->connections_given_up;
     instance->bare = message->requests_bare;
-    instance->excluded = message->requests_excluded;
+    instance->requests_excluded = message->requests_excluded;
     instance->written = instance->written_before + message->events_written;
     instance->farewell = message->kind == WEFT_UP_BYE;
   }

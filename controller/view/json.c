@@ -165,7 +165,7 @@ static const char *const presence_text[] = {
   XX (bytes_spoken)                                                                                          \
   XX (given_up)                                                                                              \
   XX (bare)                                                                                                  \
-  XX (excluded)                                                                                              \
+  XX (requests_excluded)                                                                                     \
   XX (slots_written)                                                                                         \
   XX (slots_restored)                                                                                        \
   XX (slots_foreign)                                                                                         \

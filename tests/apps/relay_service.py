@@ -20,7 +20,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         for call in json.loads(self.rfile.read(int(self.headers["Content-Length"]))):
             url = urllib.parse.urlsplit(call["url"])
             connection = http.client.HTTPConnection(url.netloc, timeout=30)
-            connection.request("POST", url.path, json.dumps(call["arguments"]), {"Content-Type": "application/json"})
+            target = urllib.parse.urlunsplit(("", "", url.path, url.query, ""))
+            connection.request("POST", target, json.dumps(call["arguments"]), {"Content-Type": "application/json"})
             connection.getresponse().read()
             connection.close()
         self.send_response(200)

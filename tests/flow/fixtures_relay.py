@@ -9,9 +9,12 @@ NUMBERS = itertools.count(1)
 
 
 def start_relay(stage, runtime, name="relay"):
-    """`runtime`: cpython, jvm-17, jvm-25. Returns once it is an instance."""
+    """`runtime`: cpython, jvm-17, jvm-25. Returns once it is an instance. Each call is made on a
+    connection of its own: one from before an instruction would be followed only later."""
     kind, _, version = runtime.partition("-")
-    app = stage.app("jvm-relay" if kind == "jvm" else "relay", name, run=True, jdk=version or None)
+    jvm = kind == "jvm"
+    app = stage.app("jvm-relay" if jvm else "relay", name, run=True, jdk=version or None,
+                    options=["-Dhttp.keepAlive=false"] if jvm else [])
     stage.wait_instances(1)
     return app
 
@@ -20,10 +23,10 @@ class Relay:
     def __init__(self, app, peer):
         self.app, self.peer = app, peer
 
-    def send(self, headers, calls=1, pieces=None, path="/relay"):
+    def send(self, headers, calls=1, pieces=None, path="/relay", arguments=(), query=""):
         """The fields that arrive at the peer, for each call, when the relay is asked with these."""
-        url = f"http://127.0.0.1:{self.peer.port}/called/{next(NUMBERS)}"
-        body = json.dumps([{"url": url, "arguments": []}] * calls).encode()
+        url = f"http://127.0.0.1:{self.peer.port}/called/{next(NUMBERS)}{query}"
+        body = json.dumps([{"url": url, "arguments": list(arguments)}] * calls).encode()
         head = f"POST {path} HTTP/1.1\r\nHost: x\r\n"
         head += "".join(f"{name}: {value}\r\n" for name, value in headers)
         data = f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
