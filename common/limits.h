@@ -15,11 +15,14 @@
 #define WEFT_NAME_MAX   160 /* bytes of "METHOD /path" kept by the probe; longer is cut */
 #define WEFT_METHOD_MAX 16  /* bytes; longer methods are no HTTP we speak */
 #define WEFT_MATCH_MAX  128 /* bytes of one --match pattern */
+#define WEFT_HEADER_MAX 32  /* bytes of a field name with its end; longer names are not read */
 
 /* ---- instructions ------------------------------------------------------ */
 #define WEFT_INSTRUCTIONS_MAX 16  /* live at once in one controller: each costs a scan per root decision */
 #define WEFT_SELECTOR_MAX     512 /* bytes of one selector text */
 #define WEFT_SELECTORS_MAX    64 /* alternatives ("or") in one selector list: the VMs that one profile names */
+#define WEFT_NETWORKS_MAX     16 /* of --embed-to in one instruction; each costs a look per insertion */
+#define WEFT_EXCLUDES_MAX     32 /* patterns in one instruction; each costs a look per root decision */
 #define WEFT_HEARTBEAT_MS     1000
 #define WEFT_LEASE_MS         5000 /* default; five heartbeats may be lost */
 #define WEFT_LEASE_MIN_MS     2000

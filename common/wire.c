@@ -262,11 +262,12 @@ static const field_t instruction_field[] = {
     FIELD (weft_instruction_t, carrier, TYPE_U32, BIT (0), 0),
     FIELD (weft_instruction_t, embed_to, TYPE_U32, BIT (0), 0),
     FIELD (weft_instruction_t, lease_ms, TYPE_U32, BIT (0), REQUIRED),
+    FIELD (weft_instruction_t, header, TYPE_TEXT, BIT (0), EXACT),
 };
 
 static void pack_instruction (msgpack_packer *pk, const weft_instruction_t *instruction)
 {
-  msgpack_pack_map (pk, COUNT (instruction_field) + 2);
+  msgpack_pack_map (pk, COUNT (instruction_field) + 4);
   pack_fields (pk, instruction_field, COUNT (instruction_field), 0, instruction);
   pack_key (pk, "selectors");
   msgpack_pack_array (pk, instruction->selector_count);
@@ -276,6 +277,16 @@ static void pack_instruction (msgpack_packer *pk, const weft_instruction_t *inst
   msgpack_pack_array (pk, 2);
   msgpack_pack_uint32 (pk, instruction->sample_num);
   msgpack_pack_uint32 (pk, instruction->sample_den);
+  pack_key (pk, "networks");
+  msgpack_pack_array (pk, instruction->network_count);
+  for (uint32_t i = 0; i < instruction->network_count; i++) {
+    msgpack_pack_bin (pk, sizeof (weft_network_t));
+    msgpack_pack_bin_body (pk, &instruction->networks[i], sizeof (weft_network_t));
+  }
+  pack_key (pk, "excludes");
+  msgpack_pack_array (pk, instruction->exclude_count);
+  for (uint32_t i = 0; i < instruction->exclude_count; i++)
+    pack_text (pk, instruction->excludes[i], WEFT_MATCH_MAX - 1);
 }
 
 static int unpack_selectors (const msgpack_object *value, weft_instruction_t *instruction)
@@ -304,13 +315,47 @@ static int unpack_sample (const msgpack_object *value, weft_instruction_t *instr
   return 0;
 }
 
+/* Absent, from an older controller: none. */
+static int unpack_networks (const msgpack_object *value, weft_instruction_t *instruction)
+{
+  if (!value)
+    return 0;
+  if (value->type != MSGPACK_OBJECT_ARRAY || value->via.array.size > WEFT_NETWORKS_MAX)
+    return WEFT_E_MALFORMED;
+  instruction->network_count = value->via.array.size;
+  for (uint32_t i = 0; i < value->via.array.size; i++) {
+    const msgpack_object *one = &value->via.array.ptr[i];
+    if (one->type != MSGPACK_OBJECT_BIN || one->via.bin.size != sizeof (weft_network_t))
+      return WEFT_E_MALFORMED;
+    memcpy (&instruction->networks[i], one->via.bin.ptr, sizeof (weft_network_t));
+    if (!weft_network_sound (&instruction->networks[i]))
+      return WEFT_E_MALFORMED;
+  }
+  return 0;
+}
+
+static int unpack_excludes (const msgpack_object *value, weft_instruction_t *instruction)
+{
+  if (!value)
+    return 0;
+  if (value->type != MSGPACK_OBJECT_ARRAY || value->via.array.size > WEFT_EXCLUDES_MAX)
+    return WEFT_E_MALFORMED;
+  instruction->exclude_count = value->via.array.size;
+  for (uint32_t i = 0; i < value->via.array.size; i++)
+    if (unpack_text (&value->via.array.ptr[i], instruction->excludes[i], WEFT_MATCH_MAX, EXACT) < 0)
+      return WEFT_E_MALFORMED;
+  return 0;
+}
+
 static int unpack_instruction (const msgpack_object *map, weft_instruction_t *instruction)
 {
   if (map->type != MSGPACK_OBJECT_MAP)
     return WEFT_E_MALFORMED;
   if (unpack_fields (instruction_field, COUNT (instruction_field), 0, map, instruction) < 0 ||
       unpack_selectors (find (map, "selectors"), instruction) < 0 ||
-      unpack_sample (find (map, "sample"), instruction) < 0 || instruction->number == 0)
+      unpack_sample (find (map, "sample"), instruction) < 0 ||
+      unpack_networks (find (map, "networks"), instruction) < 0 ||
+      unpack_excludes (find (map, "excludes"), instruction) < 0 || instruction->number == 0)
     return WEFT_E_MALFORMED;
   return 0;
 }
@@ -339,7 +384,9 @@ int weft_bus_pack (const weft_bus_message_t *message, void **ret_data, size_t *r
   if (kind == WEFT_BUS_STATE && message->instruction_count > WEFT_INSTRUCTIONS_MAX)
     return WEFT_E_RANGE;
   for (uint32_t i = 0; kind == WEFT_BUS_STATE && i < message->instruction_count; i++)
-    if (message->instructions[i].selector_count > WEFT_SELECTORS_MAX)
+    if (message->instructions[i].selector_count > WEFT_SELECTORS_MAX ||
+        message->instructions[i].network_count > WEFT_NETWORKS_MAX ||
+        message->instructions[i].exclude_count > WEFT_EXCLUDES_MAX)
       return WEFT_E_RANGE;
   frame_begin (&frame, &pk);
   msgpack_pack_map (&pk, 2 + count_fields (bus_field, COUNT (bus_field), kind) + (kind == WEFT_BUS_STATE));
@@ -454,6 +501,7 @@ static const field_t up_field[] = {
     FIELD (weft_up_message_t, bytes_spoken, TYPE_U64, ACK | BYE, 0),
     FIELD (weft_up_message_t, connections_given_up, TYPE_U64, ACK | BYE, 0),
     FIELD (weft_up_message_t, requests_bare, TYPE_U64, ACK | BYE, 0),
+    FIELD (weft_up_message_t, requests_excluded, TYPE_U64, ACK | BYE, 0),
     FIELD (weft_up_message_t, events_written, TYPE_U64, ACK | BYE, 0),
     FIELD (weft_up_message_t, requests_in, TYPE_U64, ACK | BYE, 0),
     FIELD (weft_up_message_t, requests_unmatched, TYPE_U64, ACK | BYE, 0),

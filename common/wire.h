@@ -14,6 +14,7 @@
 
 #include "endpoint.h"
 #include "limits.h"
+#include "network.h"
 
 #define WEFT_WIRE_MAJOR 1
 #define WEFT_WIRE_MINOR 1
@@ -41,6 +42,12 @@ typedef struct {
   uint64_t max_roots;              /* per instance, 0: no cap */
   uint32_t carrier, embed_to;
   uint32_t lease_ms;
+  /* since 1.1 */
+  weft_network_t networks[WEFT_NETWORKS_MAX]; /* embed to these, not to all that are private */
+  uint32_t network_count;
+  char header[WEFT_HEADER_MAX]; /* lower case: roots have a field of this name; "" for any */
+  char excludes[WEFT_EXCLUDES_MAX][WEFT_MATCH_MAX]; /* patterns of what is no root all the same */
+  uint32_t exclude_count;
 } weft_instruction_t;
 
 /* ---- instruction bus (XPUB): [topic][map] ------------------------------- */
@@ -107,6 +114,7 @@ typedef struct {
   /* Since 1.1; an older peer does not say them: 0 */
   uint64_t requests_in;        /* heads that came while it was active */
   uint64_t requests_unmatched; /* of these, without context and taken by no instruction */
+  uint64_t requests_excluded;  /* started no task, as `excludes` asks */
   /* BYE */
   uint32_t slots_written, slots_restored, slots_foreign;
   uint32_t threads_left;

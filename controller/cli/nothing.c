@@ -77,6 +77,16 @@ static const ctl_instance_t *busiest (const ctl_window_t *window)
   return found;
 }
 
+/* Requests that would have started tasks, but for --exclude. */
+static uint64_t excluded (const ctl_window_t *window)
+{
+  uint64_t count = 0;
+  for (uint32_t n = 0; n < window->after.count; n++)
+    if (window->after.instances[n].presence == CTL_INSTANCE_PRESENT)
+      count += window->after.instances[n].requests_excluded;
+  return count;
+}
+
 /* Requests came that no instruction took. */
 static void explain_unmatched (double seconds, const char *service, uint64_t requests, const search_t *found,
                                int draws)
@@ -132,13 +142,20 @@ void ctl_nothing_explain (ctl_window_t *window, const ctl_analysis_t *analysis, 
   ctl_style_safe (safe, sizeof safe, busy ? busy->service : "the VM", 1);
   if (analysis->orphan_trees && window->phase[CTL_PHASE_ROOT].sent)
     search (window, &found);
-  uint64_t unmatched = busy ? busy->requests_unmatched : 0;
+  uint64_t unmatched = busy ? busy->requests_unmatched : 0, spared = excluded (window);
+  if (busy) /* among them are those that were excluded */
+    unmatched -= busy->requests_excluded < unmatched ? busy->requests_excluded : unmatched;
   if (!busy || busy->bytes_total == 0)
     weft_log_error (
         "no tasks in %.3g s: nothing was sent to or from %s; send it requests, or choose another VM", seconds,
         safe);
   else if (unmatched && (*match || draws))
     explain_unmatched (seconds, safe, unmatched, &found, draws);
+  else if (spared)
+    weft_log_error (
+        "no tasks in %.3g s: the %llu requests that could have started one are excluded (health checks "
+        "and the like, or --exclude); --exclude none follows them, too",
+        seconds, (unsigned long long) spared);
   else if (*match && found.seen)
     explain_unmatched (seconds, safe, found.seen, &found, draws);
   else

@@ -12,6 +12,7 @@
 #include "../../common/status.h"
 #include "../view/json.h"
 #include "../view/style.h"
+#include "scope.h"
 
 #define POLL_MS 10
 
@@ -114,7 +115,6 @@ static int read_match (const ctl_call_t *call, weft_instruction_t *order)
 static int read_rest (const ctl_call_t *call, weft_instruction_t *order)
 {
   const char *carrier = ctl_call_value (call, "carrier", "traceparent");
-  const char *embed_to = ctl_call_value (call, "embed-to", "private");
   uint64_t lease_ms = 0;
   if (read_sample (call, order) < 0 || read_match (call, order) < 0 ||
       ctl_call_number (call, "max", 1, 1000000000000, 0, &order->max_roots) < 0 ||
@@ -124,12 +124,9 @@ static int read_rest (const ctl_call_t *call, weft_instruction_t *order)
     return bad ("lease", ctl_call_value (call, "lease", ""), "at least 2s; heartbeats come each second");
   if (strcmp (carrier, "traceparent") != 0 && strcmp (carrier, "weft") != 0)
     return bad ("carrier", carrier, "traceparent or weft is meant");
-  if (strcmp (embed_to, "private") != 0 && strcmp (embed_to, "any") != 0)
-    return bad ("embed-to", embed_to, "private or any is meant");
   order->lease_ms = (uint32_t) lease_ms;
   order->carrier = *carrier == 'w' ? WEFT_CARRIER_WEFT : WEFT_CARRIER_TRACEPARENT;
-  order->embed_to = *embed_to == 'a' ? WEFT_EMBED_TO_ANY : WEFT_EMBED_TO_PRIVATE;
-  return 0;
+  return ctl_scope_read (call, order);
 }
 
 /* Into the order with the same places, or one of its own. */
@@ -224,14 +221,14 @@ int ctl_order_send (ctl_client_t *client, const weft_instruction_t *order, uint6
       json_array_append_new (actions, json_string (actions_known[n].name));
   for (uint32_t n = 0; n < order->selector_count; n++)
     json_array_append_new (selectors, ctl_json_text (order->selectors[n]));
-  json_t *request = json_pack ("{s:s, s:o, s:o, s:o, s:[I, I], s:I, s:s, s:s, s:I, s:I}", "op", "instruct",
+  json_t *request = json_pack ("{s:s, s:o, s:o, s:o, s:[I, I], s:I, s:s, s:I, s:I}", "op", "instruct",
                                "actions", actions, "selectors", selectors, "match",
                                ctl_json_text (order->match), "sample", (json_int_t) order->sample_num,
                                (json_int_t) order->sample_den, "max", (json_int_t) order->max_roots,
                                "carrier", order->carrier == WEFT_CARRIER_WEFT ? "weft" : "traceparent",
-                               "embed_to", order->embed_to == WEFT_EMBED_TO_ANY ? "any" : "private",
                                "lease_ms", (json_int_t) order->lease_ms, "for_ms", (json_int_t) for_ms);
   json_t *reply = NULL;
+  ctl_scope_put (request, order);
   int rc = ctl_client_ask (client, request, NULL, NULL, &reply);
   if (rc == 0)
     *ret_number = (uint32_t) json_integer_value (json_object_get (reply, "number"));

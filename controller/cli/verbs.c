@@ -26,6 +26,14 @@
   {                                                                                                          \
     "match", "PATTERN", "only tasks like 'POST /checkout'; * within a segment, ** any rest", 0               \
   }
+#define OPT_MATCH_HEADER                                                                                     \
+  {                                                                                                          \
+    "match-header", "NAME", "only tasks whose request has a header field of this name", 0                    \
+  }
+#define OPT_EXCLUDE                                                                                          \
+  {                                                                                                          \
+    "exclude", "PATTERN", "start no task here; beside /health, /metrics and the like, unless none", 1        \
+  }
 #define OPT_SAMPLE                                                                                           \
   {                                                                                                          \
     "sample", "1/N", "one task in N", 0                                                                      \
@@ -40,7 +48,7 @@
   }
 #define OPT_EMBED_TO                                                                                         \
   {                                                                                                          \
-    "embed-to", "WHERE", "private (the default): loopback and private addresses only; or any", 0             \
+    "embed-to", "WHERE", "private (the default), any, or networks: 10.0.0.0/8,192.168.7.0/24,fd00::/8", 1    \
   }
 #define OPT_JSON                                                                                             \
   {                                                                                                          \
@@ -73,7 +81,8 @@ static const ctl_option_t profile_options[] = {
     OPT_ALL,      {"for", "DURATION", "length of the window, 10s if not given", 0},
     OPT_ON,       OPT_ROOT,
     OPT_EMBED,    OPT_CAPTURE,
-    OPT_MATCH,    OPT_SAMPLE,
+    OPT_MATCH,    OPT_MATCH_HEADER,
+    OPT_EXCLUDE,  OPT_SAMPLE,
     OPT_MAX,      OPT_CARRIER,
     OPT_EMBED_TO, OPT_JSON,
 };
@@ -109,6 +118,8 @@ static const ctl_option_t instruct_options[] = {
     OPT_EMBED,
     OPT_CAPTURE,
     OPT_MATCH,
+    OPT_MATCH_HEADER,
+    OPT_EXCLUDE,
     OPT_SAMPLE,
     OPT_MAX,
     {"for", "DURATION", "stop by itself after so long", 0},

@@ -217,6 +217,7 @@ void ctl_window_traffic (ctl_window_t *self)
     now->bare = since (now->bare, then->bare);
     now->requests_in = since (now->requests_in, then->requests_in);
     now->requests_unmatched = since (now->requests_unmatched, then->requests_unmatched);
+    now->requests_excluded = since (now->requests_excluded, then->requests_excluded);
   }
 }
 

@@ -215,11 +215,12 @@ void ctl_audit_request (ctl_audit_t *self, const char *who, const json_t *reques
 {
   /* Which arguments say what was asked for; `number` of the answer is that of a new instruction. */
   static const struct {
-    const char *op, *number_from, *keys[12];
+    const char *op, *number_from, *keys[16];
   } audited[] = {
       {"instruct",
        "answer",
-       {"actions", "selectors", "match", "sample", "max", "carrier", "embed_to", "lease_ms", "for_ms"}},
+       {"actions", "selectors", "match", "sample", "max", "carrier", "embed_to", "networks", "header",
+        "excludes", "lease_ms", "for_ms"}},
       {"stop", "request", {NULL}},
       {"detach", NULL, {"all"}},
       {"quit", NULL, {NULL}},

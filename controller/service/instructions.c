@@ -48,6 +48,19 @@ void ctl_instructions_skip (ctl_instructions_t *self, uint32_t number)
     self->last_number = number;
 }
 
+static int check_excludes (const weft_instruction_t *wanted, char *why, size_t why_size)
+{
+  for (uint32_t n = 0; n < wanted->exclude_count; n++) {
+    char reason[200] = "";
+    int rc = weft_pattern_check (wanted->excludes[n], reason, sizeof reason);
+    if (rc < 0) {
+      snprintf (why, why_size, "bad exclusion '%.64s': %s", wanted->excludes[n], reason);
+      return rc;
+    }
+  }
+  return 0;
+}
+
 static int check_text (const weft_instruction_t *wanted, char *why, size_t why_size)
 {
   if (wanted->selector_count == 0 || wanted->selector_count > WEFT_SELECTORS_MAX) {
@@ -67,7 +80,7 @@ static int check_text (const weft_instruction_t *wanted, char *why, size_t why_s
   int rc = weft_pattern_check (wanted->match, reason, sizeof reason);
   if (rc < 0)
     snprintf (why, why_size, "bad pattern '%.64s': %s", wanted->match, reason);
-  return rc;
+  return rc < 0 ? rc : check_excludes (wanted, why, why_size);
 }
 
 static int check (const weft_instruction_t *wanted, char *why, size_t why_size)
@@ -195,6 +208,14 @@ const weft_instruction_t *ctl_instructions_find (const ctl_instructions_t *self,
     return NULL;
   *ret_live = 0;
   return &self->stopped[at];
+}
+
+int ctl_instruction_matches (const weft_instruction_t *instruction, const char *name, size_t name_size)
+{
+  for (uint32_t n = 0; n < instruction->exclude_count; n++)
+    if (weft_pattern_holds (instruction->excludes[n], name, name_size))
+      return 0;
+  return instruction->header[0] == 0 && weft_pattern_holds (instruction->match, name, name_size);
 }
 
 int ctl_instruction_selects (const weft_instruction_t *instruction, const ctl_instance_t *instance)

@@ -54,6 +54,9 @@ typedef enum {
  * has no standing with a live one, and is free of a stopped one. */
 ctl_standing_t ctl_instructions_standing (const ctl_instructions_t *self, uint32_t number,
                                           const ctl_instance_t *instance);
+/* 1 if every request of this name may start a task under it; 0 also where the header fields decide,
+ * which nobody kept. */
+int ctl_instruction_matches (const weft_instruction_t *instruction, const char *name, size_t name_size);
 /* 1 if one of the instruction's selectors holds for the instance. */
 int ctl_instruction_selects (const weft_instruction_t *instruction, const ctl_instance_t *instance);
 

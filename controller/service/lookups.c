@@ -64,7 +64,7 @@ static int would_start (const filter_t *self, const ctl_execution_t *execution)
         ctl_instructions_find (self->house->instructions, self->scope->instructions[n], &live);
     if (one && one->sample_num == one->sample_den && !one->max_roots && (one->actions & WEFT_ACTION_ROOT) &&
         ctl_instruction_selects (one, instance) &&
-        weft_pattern_holds (one->match, execution->name, strlen (execution->name)))
+        ctl_instruction_matches (one, execution->name, strlen (execution->name)))
       return 1;
   }
   return 0;

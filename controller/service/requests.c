@@ -121,6 +121,32 @@ static int read_lists (const json_t *request, weft_instruction_t *wanted, ctl_re
   return 0;
 }
 
+/* Of a client of before: no networks, no header, nothing excluded. */
+static int read_scope (const json_t *request, weft_instruction_t *wanted, ctl_reply_t *reply)
+{
+  const json_t *networks = json_object_get (request, "networks");
+  const json_t *excludes = json_object_get (request, "excludes"),
+               *header = json_object_get (request, "header");
+  if (json_array_size (networks) > WEFT_NETWORKS_MAX || json_array_size (excludes) > WEFT_EXCLUDES_MAX)
+    return ctl_reply_refuse (reply, WEFT_E_RANGE, "at most %d networks and %d exclusions in one instruction",
+                             WEFT_NETWORKS_MAX, WEFT_EXCLUDES_MAX);
+  for (size_t n = 0; n < json_array_size (networks); n++) {
+    const char *text = json_string_value (json_array_get (networks, n));
+    char why[120] = "a text is meant";
+    if (!text || weft_network_parse (text, &wanted->networks[n], why, sizeof why) < 0)
+      return ctl_reply_refuse (reply, WEFT_E_MALFORMED, "bad network '%.60s': %s", text ? text : "", why);
+    wanted->network_count++;
+  }
+  for (size_t n = 0; n < json_array_size (excludes); n++) {
+    if (read_text (json_array_get (excludes, n), wanted->excludes[n], WEFT_MATCH_MAX) < 0)
+      return ctl_reply_refuse (reply, WEFT_E_RANGE, "a pattern is a text below %d bytes", WEFT_MATCH_MAX);
+    wanted->exclude_count++;
+  }
+  if (header && read_text (header, wanted->header, sizeof wanted->header) < 0)
+    return ctl_reply_refuse (reply, WEFT_E_RANGE, "a header name is a text below %d bytes", WEFT_HEADER_MAX);
+  return 0;
+}
+
 static void read_rest (const json_t *request, weft_instruction_t *wanted)
 {
   const json_t *sample = json_object_get (request, "sample");
@@ -149,6 +175,8 @@ static int answer_instruct (ctl_house_t *house, const json_t *request, ctl_reply
   uint32_t number = 0, for_ms = read_u32 (request, "for_ms", 0);
   char why[400] = "";
   int rc = read_lists (request, wanted, reply);
+  if (rc == 0)
+    rc = read_scope (request, wanted, reply);
   if (rc == 0) {
     read_rest (request, wanted);
     if (for_ms > WEFT_FOR_MAX_MS)

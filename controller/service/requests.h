@@ -7,7 +7,7 @@
  *   ping                                   -> version, pid, controller, epoch
  *   instances                              -> instances[]
  *   losses                                 -> intervals[]
- *   instruct    actions[] selectors[] match sample[2] max carrier embed_to
+ *   instruct    actions[] selectors[] match sample[2] max carrier embed_to networks[] header excludes[]
  *               lease_ms for_ms            -> number, epoch
  *   instructions                           -> instructions[]
  *   instruction number                     -> live, expected, active, silent[]

@@ -170,6 +170,7 @@ int ctl_instances_take (ctl_instances_t *self, const weft_up_message_t *message,
     instance->bare = message->requests_bare;
     instance->requests_in = message->requests_in;
     instance->requests_unmatched = message->requests_unmatched;
+    instance->requests_excluded = message->requests_excluded;
     instance->written = instance->written_before + message->events_written;
     instance->farewell = message->kind == WEFT_UP_BYE;
   }

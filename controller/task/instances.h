@@ -43,7 +43,7 @@ typedef struct {
   uint8_t leaving; /* was told to */
   uint64_t losses[WEFT_LOSS_COUNT];
   uint64_t bytes_total, bytes_spoken, given_up, bare;
-  uint64_t requests_in, requests_unmatched;
+  uint64_t requests_in, requests_unmatched, requests_excluded;
   uint32_t slots_written, slots_restored, slots_foreign, threads_left; /* from the BYE */
 } ctl_instance_t;
 

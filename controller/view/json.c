@@ -167,6 +167,7 @@ static const char *const presence_text[] = {
   XX (bare)                                                                                                  \
   XX (requests_in)                                                                                           \
   XX (requests_unmatched)                                                                                    \
+  XX (requests_excluded)                                                                                     \
   XX (slots_written)                                                                                         \
   XX (slots_restored)                                                                                        \
   XX (slots_foreign)                                                                                         \

@@ -31,21 +31,38 @@ static int take_root (probe_config_t *config, uint32_t i)
   return 1;
 }
 
+static int excluded (const shm_filter_t *filter, uint32_t rule, const probe_exchange_t *exchange)
+{
+  for (uint32_t i = 0; i < filter->exclude_count && i < SHM_EXCLUDES_MAX; i++)
+    if ((filter->exclude_rules[i] >> rule & 1) &&
+        weft_pattern_holds (filter->exclude[i], exchange->name, exchange->name_size))
+      return 1;
+  return 0;
+}
+
 /* Number of the first instruction whose rule the request passes, 0: none. A
  * configuration that was replaced meanwhile gives none. */
-static uint32_t instruction_of (const probe_exchange_t *exchange, const uint8_t task[WEFT_TASK_ID_SIZE],
-                                int root)
+static uint32_t instruction_of (const probe_http1_t *head, const probe_exchange_t *exchange,
+                                const uint8_t task[WEFT_TASK_ID_SIZE], int root)
 {
   probe_config_t *config = __atomic_load_n (&probe_config, __ATOMIC_ACQUIRE);
   uint64_t serial = __atomic_load_n (&config->serial, __ATOMIC_ACQUIRE);
   uint32_t count = config->rule_count < SHM_RULES_MAX ? config->rule_count : SHM_RULES_MAX;
-  uint32_t found = 0;
+  uint32_t found = 0, kept_out = 0;
+  // Bits of fields are about the rules under which they were looked for.
+  uint32_t has = head->wanted_serial == (uint32_t) serial ? head->headers : 0;
+  has |= ~config->wanted.asks;
   for (uint32_t i = 0; i < count && !found; i++) {
     const shm_rule_t *rule = &config->rules[i];
-    if (weft_pattern_holds (rule->match, exchange->name, exchange->name_size) && sampled (task, rule) &&
-        (!root || take_root (config, i)))
+    if (!(has >> i & 1) || !weft_pattern_holds (rule->match, exchange->name, exchange->name_size))
+      continue;
+    if (excluded (&config->filter, i, exchange))
+      kept_out = 1;
+    else if (sampled (task, rule) && (!root || take_root (config, i)))
       found = rule->instruction;
   }
+  if (root && kept_out && !found)
+    probe_count (SHM_COUNT_EXCLUDED, 1);
   __atomic_thread_fence (__ATOMIC_ACQUIRE);
   return __atomic_load_n (&config->serial, __ATOMIC_RELAXED) == serial ? found : 0;
 }
@@ -58,25 +75,40 @@ static const probe_carried_t *carried_by (const probe_http1_t *head)
   return head->traceparent.count == 1 && head->traceparent.valid ? &head->traceparent : NULL;
 }
 
-static void with_context (probe_exchange_t *exchange, const probe_carried_t *carried, int private)
+/* A tracestate belongs to the traceparent beside it, and to nothing else. */
+static probe_along_t along_of (const probe_http1_t *head, const probe_carried_t *carried)
+{
+  probe_along_t along = {0};
+  if (carried != &head->traceparent)
+    return along;
+  along.flags = carried->flags;
+  if (head->tracestates && head->tracestate) {
+    along.tracestate = head->tracestate->text;
+    along.tracestate_size = probe_tracestate_size (head->tracestate);
+  }
+  return along;
+}
+
+static void with_context (const probe_http1_t *head, probe_exchange_t *exchange,
+                          const probe_carried_t *carried)
 {
   uint32_t actions = probe_active ();
   memcpy (exchange->task, carried->trace.task, WEFT_TASK_ID_SIZE);
   exchange->request = carried->trace.request;
   exchange->subtask = weft_ids_next (probe_ids ());
-  exchange->flags |= private ? WEFT_REPORT_PRIVATE : 0;
+  exchange->flags |= carried == &head->weft ? WEFT_REPORT_PRIVATE : 0;
   if (actions & WEFT_ACTION_ROOT)
-    exchange->instruction = instruction_of (exchange, exchange->task, 0);
+    exchange->instruction = instruction_of (head, exchange, exchange->task, 0);
   if (actions & WEFT_ACTION_CAPTURE)
     exchange->kind = WEFT_REPORT_CAPTURE;
 }
 
-static void without_context (probe_exchange_t *exchange)
+static void without_context (const probe_http1_t *head, probe_exchange_t *exchange)
 {
   uint8_t task[WEFT_TASK_ID_SIZE];
   if (probe_active () & WEFT_ACTION_ROOT) {
     weft_ids_task (probe_ids (), task);
-    exchange->instruction = instruction_of (exchange, task, 1);
+    exchange->instruction = instruction_of (head, exchange, task, 1);
   }
   if (!exchange->instruction) {
     probe_count (SHM_COUNT_UNMATCHED, 1);
@@ -107,10 +139,12 @@ static int begin (probe_connection_t *self, uint64_t *now_p)
     const probe_carried_t *carried = carried_by (head);
     probe_asked (self);
     if (carried)
-      with_context (exchange, carried, carried == &head->weft);
+      with_context (head, exchange, carried);
     else
-      without_context (exchange);
-    exchange->context = probe_context_receive (exchange->task, exchange->subtask, exchange->request);
+      without_context (head, exchange);
+    probe_along_t along = along_of (head, carried);
+    exchange->context =
+        probe_context_receive_with (exchange->task, exchange->subtask, exchange->request, &along);
     if (self->pushed != popped)
       probe_context_queued (exchange->context);
     if (exchange->kind) {
@@ -157,9 +191,22 @@ static int requests (probe_connection_t *self, const char *data, size_t size, si
   return 0;
 }
 
+/* The names that rules ask for now. What was seen under earlier ones says nothing about them. */
+static void look_for (probe_http1_t *machine)
+{
+  const probe_config_t *config = __atomic_load_n (&probe_config, __ATOMIC_ACQUIRE);
+  uint32_t serial = (uint32_t) __atomic_load_n (&config->serial, __ATOMIC_ACQUIRE);
+  if (machine->wanted_serial != serial)
+    machine->headers = 0;
+  machine->wanted_serial = serial;
+  machine->wanted = config->wanted.asks ? &config->wanted : NULL;
+}
+
 void probe_capture_requests (probe_connection_t *self, const struct iovec *iov, int iov_count, size_t size)
 {
   uint64_t now = 0;
+  self->machine[PROBE_IN].tracestate = &self->tracestate;
+  look_for (&self->machine[PROBE_IN]);
   for (int i = 0; i < iov_count && size; i++) {
     size_t part = iov[i].iov_len < size ? iov[i].iov_len : size;
     size -= part;

@@ -36,8 +36,9 @@ typedef enum { PROBE_ROLE_UNKNOWN, PROBE_ROLE_CLIENT, PROBE_ROLE_SERVER } probe_
 
 #define PROBE_FDS_MAX         65536 /* higher fds are not tracked, counted TABLE_FULL */
 #define PROBE_CONNECTIONS_MAX 4096
-#define PROBE_EXCHANGES_MAX   16 /* pipelined per connection; beyond: given up */
-#define PROBE_IOV_MAX         64 /* longer vectors are never inserted into */
+#define PROBE_EXCHANGES_MAX   16  /* pipelined per connection; beyond: given up */
+#define PROBE_IOV_MAX         64  /* longer vectors are never inserted into */
+#define PROBE_INSERT_MAX      640 /* bytes: a traceparent and a tracestate line */
 
 /* A write in flight, on the hook's stack. */
 typedef struct {
@@ -58,9 +59,9 @@ typedef struct {
   const struct iovec *app_iov; /* the caller's vector, valid until after_write */
   int app_count;
   size_t app_size, insert_offset, insert_size;
-  size_t cut;            /* bytes of the application that the text stands for: 0, or insert_size */
-  uint8_t snapshot[384]; /* of the outbound machine, to roll back a short write */
-  char text[192];        /* the insert */
+  size_t cut;                  /* bytes of the application that the text stands for: 0, or insert_size */
+  uint8_t snapshot[384];       /* of the outbound machine, to roll back a short write */
+  char text[PROBE_INSERT_MAX]; /* the insert */
 } probe_write_t;
 
 typedef struct {

@@ -22,6 +22,7 @@ typedef struct {
   uint64_t task[2];
   uint64_t subtask, request;
   probe_handle_t previous;                /* open on the same logical thread when this one came */
+  uint32_t flags, state_size;             /* what came along: traceparent's flags; bytes in states[] */
 } __attribute__ ((aligned (64))) entry_t; /* one cache line */
 
 typedef struct {
@@ -35,7 +36,11 @@ typedef struct {
   uint8_t loop;     /* X3: void for good */
 } thread_t;
 
+#define STATE_WORDS (PROBE_TRACESTATE_MAX / sizeof (uint64_t))
+
 static entry_t table[SUBTASKS_MAX];
+/* tracestate of each entry, 2 MiB; pages that none needs are never touched. */
+static uint64_t states[SUBTASKS_MAX][STATE_WORDS];
 static uint32_t table_round;
 static _Thread_local thread_t thread;
 static const probe_slot_t *adapter;
@@ -92,11 +97,14 @@ static int resolve (probe_handle_t handle, probe_context_t *ret_context)
   const entry_t *entry = entry_of (handle);
   uint64_t task[2] = {load (&entry->task[0]), load (&entry->task[1])};
   uint64_t subtask = load (&entry->subtask);
+  uint32_t flags = __atomic_load_n (&entry->flags, __ATOMIC_RELAXED);
   __atomic_thread_fence (__ATOMIC_ACQUIRE);
   if (!is_open (handle))
     return 0;
   memcpy (ret_context->task, task, sizeof task);
   ret_context->subtask = subtask;
+  ret_context->flags = (uint8_t) flags;
+  ret_context->handle = handle;
   return 1;
 }
 
@@ -200,8 +208,36 @@ void probe_context_event_loop (void)
 }
 
 /* ---- open and close ----------------------------------------------------- */
-probe_handle_t probe_context_receive (const uint8_t task[WEFT_TASK_ID_SIZE], uint64_t subtask,
-                                      uint64_t request)
+/* The entry is being filled. */
+static void fill_along (entry_t *entry, const probe_along_t *along)
+{
+  uint64_t *to = states[entry - table];
+  size_t size = along->tracestate_size <= PROBE_TRACESTATE_MAX ? along->tracestate_size : 0;
+  for (size_t at = 0; at < size; at += sizeof *to) {
+    uint64_t word = 0;
+    memcpy (&word, along->tracestate + at, size - at < sizeof word ? size - at : sizeof word);
+    store (&to[at / sizeof word], word);
+  }
+  __atomic_store_n (&entry->flags, along->flags, __ATOMIC_RELAXED);
+  __atomic_store_n (&entry->state_size, (uint32_t) size, __ATOMIC_RELAXED);
+}
+
+size_t probe_context_tracestate (probe_handle_t handle, char out[PROBE_TRACESTATE_MAX])
+{
+  if (!is_open (handle))
+    return 0;
+  const entry_t *entry = entry_of (handle);
+  uint32_t size = __atomic_load_n (&entry->state_size, __ATOMIC_RELAXED);
+  for (size_t at = 0; at < size && at < PROBE_TRACESTATE_MAX; at += sizeof (uint64_t)) {
+    uint64_t word = load (&states[entry - table][at / sizeof word]);
+    memcpy (out + at, &word, sizeof word);
+  }
+  __atomic_thread_fence (__ATOMIC_ACQUIRE);
+  return is_open (handle) ? size : 0;
+}
+
+probe_handle_t probe_context_receive_with (const uint8_t task[WEFT_TASK_ID_SIZE], uint64_t subtask,
+                                           uint64_t request, const probe_along_t *along)
 {
   uint64_t half[2];
   memcpy (half, task, sizeof half);
@@ -218,6 +254,7 @@ probe_handle_t probe_context_receive (const uint8_t task[WEFT_TASK_ID_SIZE], uin
     store (&entry->task[1], half[1]);
     store (&entry->subtask, subtask);
     store (&entry->request, request);
+    fill_along (entry, along);
     const probe_slot_t *slot = __atomic_load_n (&adapter, __ATOMIC_ACQUIRE);
     probe_handle_t before = 0, previous = 0;
     uint32_t doubt = 0;
@@ -237,6 +274,13 @@ probe_handle_t probe_context_receive (const uint8_t task[WEFT_TASK_ID_SIZE], uin
   thread.overflow = 1;
   probe_count (SHM_COUNT_TABLE_FULL, 1);
   return 0;
+}
+
+probe_handle_t probe_context_receive (const uint8_t task[WEFT_TASK_ID_SIZE], uint64_t subtask,
+                                      uint64_t request)
+{
+  static const probe_along_t nothing;
+  return probe_context_receive_with (task, subtask, request, &nothing);
 }
 
 probe_handle_t probe_context_open (const uint8_t task[WEFT_TASK_ID_SIZE], uint64_t subtask)

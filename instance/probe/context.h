@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "../../common/report.h"
+#include "tracestate.h"
 
 /* 0 is none. index | generation << 32, generation never 0. */
 typedef uint64_t probe_handle_t;
@@ -30,7 +31,16 @@ typedef uint64_t probe_handle_t;
 typedef struct {
   uint8_t task[WEFT_TASK_ID_SIZE];
   uint64_t subtask;
+  uint8_t flags;         /* of the traceparent that it came with, 0: none */
+  probe_handle_t handle; /* which open subtask this is a copy of */
 } probe_context_t;
+
+/* What came along with the ids. */
+typedef struct {
+  uint8_t flags;
+  const char *tracestate; /* borrowed */
+  size_t tracestate_size; /* at most PROBE_TRACESTATE_MAX */
+} probe_along_t;
 
 /* Enters a subtask that the calling thread has just received. subtask 0: a
  * request that no instruction asked for (no match, sampled out, no root rule):
@@ -39,6 +49,10 @@ probe_handle_t probe_context_open (const uint8_t task[WEFT_TASK_ID_SIZE], uint64
 /* The same for a subtask that came with request id `request` (0: none). */
 probe_handle_t probe_context_receive (const uint8_t task[WEFT_TASK_ID_SIZE], uint64_t subtask,
                                       uint64_t request);
+probe_handle_t probe_context_receive_with (const uint8_t task[WEFT_TASK_ID_SIZE], uint64_t subtask,
+                                           uint64_t request, const probe_along_t *along);
+/* The tracestate that an open subtask came with; its size, 0: none, or not open any more. */
+size_t probe_context_tracestate (probe_handle_t handle, char out[PROBE_TRACESTATE_MAX]);
 /* It waits behind another request of its connection: any thread may be the one
  * that takes it up, so what the threads' slots say of it is void for its life. */
 void probe_context_queued (probe_handle_t handle);

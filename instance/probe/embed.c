@@ -9,6 +9,8 @@
 #include "record.h"
 #include "socket_calls.h"
 
+_Static_assert(PROBE_TRACE_FIELD_MAX + PROBE_TRACESTATE_FIELD_MAX <= PROBE_INSERT_MAX, "both lines fit");
+
 #define FINISH_TRIES 64 /* calls to get the rest of an insert out of a blocking socket */
 
 static unsigned waiting;
@@ -30,8 +32,8 @@ static void set_pending (probe_connection_t *self, const char *text, size_t size
   else if (self->pending_size && !size)
     __atomic_fetch_sub (&waiting, 1, __ATOMIC_RELAXED);
   memmove (self->pending, text, size);
-  self->pending_size = (uint8_t) size;
-  self->pending_cut = (uint8_t) cut;
+  self->pending_size = (uint16_t) size;
+  self->pending_cut = (uint16_t) cut;
 }
 
 /* ---- the replaced vector ------------------------------------------------ */
@@ -108,13 +110,27 @@ static void bare (probe_connection_t *self, probe_exchange_t *exchange, weft_rea
   probe_exchange_bare (self, reason);
 }
 
+/* --embed-to. A configuration that was replaced meanwhile forbids. */
+static int may_reach (const probe_connection_t *self, const probe_config_t *config)
+{
+  if (config->embed_to == WEFT_EMBED_TO_ANY || self->peer.family == 1 ||
+      (config->embed_to == WEFT_EMBED_TO_PRIVATE && self->is_private))
+    return 1;
+  uint64_t serial = __atomic_load_n (&config->serial, __ATOMIC_ACQUIRE);
+  uint32_t count = config->filter.network_count;
+  int holds = weft_networks_hold (config->filter.networks,
+                                  count < SHM_NETWORKS_MAX ? count : SHM_NETWORKS_MAX, &self->peer);
+  __atomic_thread_fence (__ATOMIC_ACQUIRE);
+  return holds && __atomic_load_n (&config->serial, __ATOMIC_RELAXED) == serial;
+}
+
 /* NONE, or why nothing may be altered on this connection now. */
 static weft_reason_t may_touch (probe_connection_t *self, const probe_config_t *config,
                                 const probe_write_t *write)
 {
   if (write->insert)
     return WEFT_REASON_PIPELINE; // one alteration a call
-  if (config->embed_to != WEFT_EMBED_TO_ANY && !self->is_private)
+  if (!may_reach (self, config))
     return WEFT_REASON_ADDRESS;
   if (write->app_count > PROBE_IOV_MAX)
     return WEFT_REASON_HEAD_LIMIT;
@@ -160,6 +176,19 @@ static void carry (probe_connection_t *self, probe_write_t *write, probe_exchang
   splice (write);
 }
 
+/* The tracestate of the subtask, as much of it as the head has room for. One that the application
+ * sends is not ours to complete. */
+static size_t put_tracestate (char *out, const probe_http1_t *head, const probe_context_t *context,
+                              size_t inserted)
+{
+  char text[PROBE_TRACESTATE_MAX];
+  size_t size = context && !head->tracestates ? probe_context_tracestate (context->handle, text) : 0;
+  size_t all = head->head_size + inserted + 2;
+  if (size == 0 || head->fields + 2 > PROBE_EMBED_FIELDS_MAX || all >= PROBE_EMBED_HEAD_MAX)
+    return 0;
+  return probe_tracestate_put (out, PROBE_EMBED_HEAD_MAX - all, text, size);
+}
+
 static void insert (probe_connection_t *self, probe_write_t *write, probe_exchange_t *exchange,
                     const probe_context_t *context, size_t at)
 {
@@ -185,7 +214,8 @@ static void insert (probe_connection_t *self, probe_write_t *write, probe_exchan
     exchange->flags |= WEFT_REPORT_PRIVATE;
     write->insert_size = probe_weft_task_put (write->text, &trace);
   } else {
-    write->insert_size = probe_traceparent_put (write->text, &trace);
+    size_t size = probe_traceparent_put (write->text, &trace, context ? context->flags : 0);
+    write->insert_size = size + put_tracestate (write->text + size, head, context, size);
   }
   splice (write);
 }

@@ -53,7 +53,7 @@ typedef struct {
   uint8_t is_private;
   uint8_t error;     /* weft_error_t that a system call told */
   uint8_t bare_said; /* under bare_serial: 1 UNMATCHED, 2 any other reason */
-  uint8_t pending_size, pending_cut;
+  uint16_t pending_size, pending_cut;
   uint8_t last_answer; /* client: it lasts until the connection ends, no request can follow */
   uint32_t inserts;
   uint32_t uncounted; /* bytes not in the shared counters yet */
@@ -63,9 +63,10 @@ typedef struct {
   uint64_t start_ns;         /* first byte of the request that is being written */
   weft_address_t local, peer;
   uint32_t pushed, popped;
-  char pending[PROBE_TRACE_FIELD_MAX]; /* rest of a cut insert */
   probe_http1_t machine[2];
   probe_exchange_t queue[PROBE_EXCHANGES_MAX];
+  char pending[PROBE_INSERT_MAX]; /* rest of a cut insert */
+  probe_tracestate_t tracestate;  /* server: of the request whose head is being read */
 } probe_connection_t;
 
 /* ---- connection.c ------------------------------------------------------- */

@@ -6,17 +6,8 @@
 #include <emmintrin.h>
 #endif
 
+#include "field_name.h"
 #include "start_line.h"
-
-typedef enum {
-  KIND_NONE,
-  KIND_LENGTH,
-  KIND_CODING,
-  KIND_TRACEPARENT,
-  KIND_WEFT,
-  KIND_FOREIGN,
-  KIND_DUBIOUS /* a name of ours with blanks before the colon */
-} kind_t;
 
 #define CHUNK_LEFT_MAX (1ull << 56) /* no overflow while a size is read */
 
@@ -117,12 +108,15 @@ static const char *field (probe_http1_t *self, const char *p, const char *end)
   self->token_size = 0;
   do {
     if (*p == ' ' || *p == '\t') {
-      self->phase = self->fields == 0 || self->kind != KIND_NONE ? PHASE_FAILED : PHASE_LINE;
+      int folds = self->fields && (self->kind == KIND_NONE || self->kind == KIND_TRACESTATE);
+      self->phase = folds ? PHASE_LINE : PHASE_FAILED;
+      if (self->kind == KIND_TRACESTATE && self->tracestate)
+        self->tracestate->bad = 1;
       return p;
     }
     self->fields++;
     self->kind = KIND_NONE;
-    if (interesting (p, end)) {
+    if (self->wanted || interesting (p, end)) {
       self->phase = PHASE_NAME;
       return p;
     }
@@ -134,25 +128,6 @@ static const char *field (probe_http1_t *self, const char *p, const char *end)
     p = stop + 2;
   } while (p < end && *p != '\r' && *p != '\n');
   return p;
-}
-
-static kind_t kind_of (const char *name, size_t size)
-{
-#define IS(text)  (size == sizeof text - 1 && memcmp (name, text, sizeof text - 1) == 0)
-#define HAS(text) (size >= sizeof text - 1 && memcmp (name, text, sizeof text - 1) == 0)
-  if (IS ("content-length"))
-    return KIND_LENGTH;
-  if (IS ("transfer-encoding"))
-    return KIND_CODING;
-  if (IS ("traceparent"))
-    return KIND_TRACEPARENT;
-  if (IS ("weft-task"))
-    return KIND_WEFT;
-  if (IS ("b3") || IS ("sw8") || IS ("uber-trace-id") || HAS ("x-b3-") || HAS ("x-datadog-"))
-    return KIND_FOREIGN;
-  return KIND_NONE;
-#undef IS
-#undef HAS
 }
 
 /* Eight bytes of a name. `letters` has a blank, the bit between the two cases, where one stands. */
@@ -169,7 +144,7 @@ static inline int like8 (const char *p, const char *lower, const char *letters)
  * their colon. Returns what is behind that, or NULL: byte by byte. */
 static const char *whole_name (probe_http1_t *self, const char *p, const char *end)
 {
-  kind_t kind = KIND_NONE;
+  probe_field_kind_t kind = KIND_NONE;
   if (end - p < 16)
     return NULL;
   if (p[14] == ':' && like8 (p, "content-", "       \0") && like8 (p + 6, "t-length", " \0      ")) {
@@ -187,9 +162,29 @@ static const char *whole_name (probe_http1_t *self, const char *p, const char *e
   return p;
 }
 
+/* Where nobody keeps it, it is a line like any other. */
+static void state_begins (probe_http1_t *self)
+{
+  if (self->tracestate && self->tracestates == 0)
+    probe_tracestate_begin (self->tracestate);
+  self->tracestates += self->tracestates < UINT8_MAX;
+  self->phase = self->tracestate ? PHASE_VALUE : PHASE_LINE;
+}
+
+static const char *state_value (probe_http1_t *self, const char *p, const char *end)
+{
+  const char *stop = line_end (p, end);
+  probe_tracestate_feed (self->tracestate, p, (size_t) (stop - p));
+  if (stop < end) {
+    probe_tracestate_end (self->tracestate);
+    self->phase = PHASE_LINE;
+  }
+  return stop;
+}
+
 static const char *name (probe_http1_t *self, const char *p, const char *end)
 {
-  const char *behind = self->token_size ? NULL : whole_name (self, p, end);
+  const char *behind = self->token_size || self->wanted ? NULL : whole_name (self, p, end);
   if (behind)
     return behind;
   for (; p < end && *p != ':'; p++) {
@@ -198,7 +193,7 @@ static const char *name (probe_http1_t *self, const char *p, const char *end)
       return p;
     }
     if (self->token_size == PROBE_HTTP1_FIELD_MAX) {
-      self->kind = (uint8_t) kind_of (self->token, self->token_size);
+      self->kind = (uint8_t) probe_field_kind (self->token, self->token_size);
       self->foreign |= self->kind == KIND_FOREIGN;
       self->kind = KIND_NONE;
       self->phase = PHASE_LINE;
@@ -211,9 +206,11 @@ static const char *name (probe_http1_t *self, const char *p, const char *end)
   size_t size = self->token_size;
   while (size && (self->token[size - 1] == ' ' || self->token[size - 1] == '\t'))
     size--;
-  kind_t kind = kind_of (self->token, size);
+  probe_field_kind_t kind = probe_field_kind (self->token, size);
+  if (self->wanted)
+    self->headers |= probe_wanted_hits (self->wanted, self->token, size);
   if (kind != KIND_NONE && size != self->token_size)
-    kind = KIND_DUBIOUS;
+    kind = kind == KIND_TRACESTATE ? KIND_NONE : KIND_DUBIOUS;
   self->kind = (uint8_t) kind;
   self->foreign |= kind == KIND_FOREIGN;
   self->token_size = 0;
@@ -221,6 +218,8 @@ static const char *name (probe_http1_t *self, const char *p, const char *end)
   self->phase = kind == KIND_NONE || kind == KIND_FOREIGN ? PHASE_LINE : PHASE_VALUE;
   if (kind == KIND_DUBIOUS)
     self->phase = PHASE_FAILED;
+  if (kind == KIND_TRACESTATE)
+    state_begins (self);
   return p + 1;
 }
 
@@ -277,6 +276,7 @@ static int value_done (probe_http1_t *self, const char *text)
     carried->valid =
         (self->kind == KIND_WEFT ? probe_weft_task_parse (text, self->value_size, &carried->trace)
                                  : probe_traceparent_parse (text, self->value_size, &carried->trace)) == 0;
+    carried->flags = carried->valid && self->kind == KIND_TRACEPARENT ? probe_traceparent_flags (text) : 0;
     return 0;
   }
 }
@@ -312,6 +312,8 @@ static const char *whole_value (probe_http1_t *self, const char *p, const char *
 static const char *value (probe_http1_t *self, const char *p, const char *end, uint32_t head_at)
 {
   const char *from = p;
+  if (self->kind == KIND_TRACESTATE)
+    return state_value (self, p, end);
   if (self->token_size == 0 && !self->cr) {
     const char *behind = whole_value (self, p, end, head_at);
     if (behind)

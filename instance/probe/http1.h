@@ -21,7 +21,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "field_name.h"
 #include "traceparent.h"
+#include "tracestate.h"
 
 typedef enum { PROBE_HTTP1_REQUEST, PROBE_HTTP1_RESPONSE } probe_http1_side_t;
 
@@ -43,6 +45,7 @@ typedef struct {
   uint32_t at;         /* offset of the value in the head */
   uint8_t count;       /* fields of this name */
   uint8_t valid;       /* the last one was valid */
+  uint8_t flags;       /* of a traceparent */
 } probe_carried_t;
 
 #define PROBE_HTTP1_TOKEN_MAX 64       /* bytes; the longest value that we read is 55 */
@@ -61,7 +64,7 @@ typedef struct {
   uint8_t length_seen, chunked;
   uint8_t lead; /* empty lines before the start line */
   uint8_t token_size, name_size;
-  uint8_t pad;
+  uint8_t tracestates; /* fields of this name */
   uint16_t status, fields;
   uint32_t head_size; /* bytes of this head so far */
   uint32_t heads;     /* BLANK lines reached since init; responses: heads complete */
@@ -69,7 +72,11 @@ typedef struct {
   uint64_t left;   /* bytes of body or chunk to come */
   uint64_t length; /* Content-Length */
   probe_carried_t traceparent, weft;
-  char name[WEFT_NAME_MAX]; /* request: "GET /path" */
+  const probe_wanted_t *wanted;   /* names to look for, NULL: none; set by the owner before the head */
+  uint32_t wanted_serial;         /* the owner's: which names `headers` is about */
+  uint32_t headers;               /* those that this head has */
+  probe_tracestate_t *tracestate; /* where it is kept, NULL: nowhere; set by the owner before the head */
+  char name[WEFT_NAME_MAX];       /* request: "GET /path" */
   char token[PROBE_HTTP1_TOKEN_MAX];
 } probe_http1_t;
 _Static_assert(sizeof (probe_http1_t) <= 384, "fits probe_write_t.snapshot");

@@ -23,6 +23,7 @@
 #include "../../common/clocks.h"
 #include "../../common/status.h"
 #include "../shm/writer.h"
+#include "config.h"
 #include "connection.h"
 #include "context.h"
 #include "dlopen.h"
@@ -35,15 +36,13 @@
 #define PAGE            4096
 #define STACK_SIZE      (64 * 1024)
 #define STACK_SIZE_NEXT (256 * 1024) /* static TLS of the process lies on the stack and may be large */
-#define ACTIONS_ALL     (WEFT_ACTION_ROOT | WEFT_ACTION_EMBED | WEFT_ACTION_CAPTURE | WEFT_ACTION_STACKS)
-#define GRACE_US        2000   /* hooks in flight see probe_actions == 0 and finish */
-#define QUIESCE_US      100000 /* a preempted writer gets this long */
-#define FINISH_US       5000   /* cut inserts wait for the next write of their application */
+#define GRACE_US        2000         /* hooks in flight see probe_actions == 0 and finish */
+#define QUIESCE_US      100000       /* a preempted writer gets this long */
+#define FINISH_US       5000         /* cut inserts wait for the next write of their application */
 #define FINISH_STEP_US  500
 #define ACTION_FINISH   0x80000000u /* nobody's: the hooks stay active, if only to finish inserts */
 #define START_WAIT_US   2000000
 #define START_STEP_US   1000
-#define CONFIG_TRIES    1000
 #define CONFIG_RETRY_NS (10 * WEFT_NS_PER_MS)
 #define CALLS_MAX       64
 #define RESTORE_TRIES   5
@@ -59,8 +58,6 @@ static union {
 } wiped __attribute__ ((aligned (PAGE)));
 extern uint32_t probe_actions __attribute__ ((alias ("wiped"), visibility ("hidden")));
 
-static probe_config_t configs[2];
-probe_config_t *probe_config = &configs[0];
 void *probe_shm;
 
 static __thread uint32_t cached_tid;
@@ -72,7 +69,6 @@ static int memory_fd = -1;
 static struct stat memory_stat;
 static probe_call_t calls[CALLS_MAX];
 static uint32_t call_count;
-static uint64_t last_serial;
 
 /* ---- looking again at loaded objects --------------------------------------- */
 /* A dlopen that was only passed on finishes some time later: the pauses before
@@ -201,78 +197,6 @@ static void look_again (uint64_t now_ns, uint32_t *step, uint64_t *due_ns)
 }
 
 /* ---- configuration ----------------------------------------------------------- */
-/* What the control page said last; private to the parked thread. */
-typedef struct {
-  uint32_t seq, actions, carrier, embed_to, rule_count;
-  shm_rule_t rules[SHM_RULES_MAX];
-} wanted_t;
-static wanted_t wanted;
-
-static void clamp (wanted_t *w)
-{
-  w->actions &= ACTIONS_ALL;
-  w->carrier = w->carrier == WEFT_CARRIER_WEFT ? WEFT_CARRIER_WEFT : WEFT_CARRIER_TRACEPARENT;
-  w->embed_to = w->embed_to == WEFT_EMBED_TO_ANY ? WEFT_EMBED_TO_ANY : WEFT_EMBED_TO_PRIVATE;
-  if (w->rule_count > SHM_RULES_MAX)
-    w->rule_count = SHM_RULES_MAX;
-  for (uint32_t i = 0; i < w->rule_count; i++) {
-    w->rules[i].match[WEFT_MATCH_MAX - 1] = 0;
-    if (w->rules[i].sample_den == 0)
-      w->rules[i].sample_den = 1;
-  }
-}
-
-/* 1: a new one was read; 0: nothing new; negative: it never stood still. */
-static int read_wanted (const shm_control_t *control)
-{
-  static wanted_t fresh;
-  for (int i = 0; i < CONFIG_TRIES; i++) {
-    uint32_t seq = __atomic_load_n (&control->config_seq, __ATOMIC_ACQUIRE);
-    if (seq == wanted.seq)
-      return 0;
-    if (!(seq & 1)) {
-      fresh.seq = seq;
-      fresh.actions = control->actions;
-      fresh.carrier = control->carrier;
-      fresh.embed_to = control->embed_to;
-      fresh.rule_count = control->rule_count;
-      memcpy (fresh.rules, control->rules, sizeof fresh.rules);
-      __atomic_thread_fence (__ATOMIC_ACQUIRE);
-      if (__atomic_load_n (&control->config_seq, __ATOMIC_RELAXED) == seq) {
-        clamp (&fresh);
-        wanted = fresh;
-        return 1;
-      }
-    }
-    if (i % 100 == 99)
-      pause_us (50);
-  }
-  return WEFT_E_BUSY;
-}
-
-/* Into the buffer that nobody uses; readers check `serial` after use. */
-static void publish_config (uint32_t actions)
-{
-  probe_config_t *now = probe_config;
-  probe_config_t *next = now == &configs[0] ? &configs[1] : &configs[0];
-  __atomic_store_n (&next->serial, 0, __ATOMIC_RELAXED);
-  __atomic_thread_fence (__ATOMIC_RELEASE);
-  next->actions = actions;
-  next->carrier = wanted.carrier;
-  next->embed_to = wanted.embed_to;
-  next->rule_count = wanted.rule_count;
-  memcpy (next->rules, wanted.rules, sizeof next->rules);
-  for (uint32_t i = 0; i < SHM_RULES_MAX; i++) {
-    uint64_t taken = 0;
-    for (uint32_t j = 0; i < next->rule_count && j < now->rule_count; j++)
-      if (now->rules[j].instruction == next->rules[i].instruction)
-        taken = __atomic_load_n (&now->roots_taken[j], __ATOMIC_RELAXED);
-    __atomic_store_n (&next->roots_taken[i], taken, __ATOMIC_RELAXED);
-  }
-  __atomic_store_n (&next->serial, ++last_serial, __ATOMIC_RELEASE);
-  __atomic_store_n (&probe_config, next, __ATOMIC_RELEASE);
-}
-
 /* Nothing new is inserted; where part of an insert has left, its rest goes out with
  * the application's next write, or the peer sees half a line. */
 static void finish_inserts (void)
@@ -314,17 +238,17 @@ static uint64_t lease_left_ns (const shm_control_t *control, uint64_t now_ns)
 static uint64_t apply (const shm_control_t *control, uint64_t now_ns)
 {
   shm_status_t *status = shm_status (probe_shm);
-  int news = read_wanted (control);
+  int news = probe_config_read (control);
   uint64_t left_ns = lease_left_ns (control, now_ns);
   uint32_t before = probe_active ();
-  uint32_t actions = news >= 0 && left_ns ? wanted.actions : 0;
+  uint32_t actions = news >= 0 && left_ns ? probe_config_actions () : 0;
   if (news > 0 || actions != before) {
     if (before && !actions)
       go_idle ();
-    publish_config (actions);
+    probe_config_publish (actions);
     __atomic_store_n (&probe_actions, actions, __ATOMIC_SEQ_CST);
     __atomic_store_n (&status->actions, actions, __ATOMIC_RELAXED);
-    __atomic_store_n (&status->config_seen, wanted.seq, __ATOMIC_RELEASE);
+    __atomic_store_n (&status->config_seen, probe_config_seq (), __ATOMIC_RELEASE);
     set_state (actions ? SHM_STATE_ACTIVE : SHM_STATE_IDLE);
   }
   if (news < 0) {
@@ -509,7 +433,7 @@ static int begin (void)
   runtime_known = probe_runtime_detect (&runtime) == 0;
   look_wanted = 0;
   runtime_wanted = 0;
-  memset (&wanted, 0, sizeof wanted);
+  probe_config_forget ();
   Dl_info self;
   uint64_t base = dladdr (&wiped, &self) ? (uint64_t) (uintptr_t) self.dli_fbase : 0;
   status = shm_create (probe_shm, runtime.vm, runtime.version, base, &probe_shm, &memory_fd);

@@ -20,6 +20,8 @@ static void begin (probe_http1_t *self)
   self->head_size = 0;
   self->traceparent.count = self->traceparent.valid = 0;
   self->weft.count = self->weft.valid = 0;
+  self->tracestates = 0;
+  self->headers = 0;
 }
 
 static void name_add (probe_http1_t *self, char c)

@@ -9,6 +9,7 @@
 #include "../../common/ids.h"
 #include "../../common/wire.h"
 #include "../shm/layout.h"
+#include "field_name.h"
 
 #define PROBE_LIKELY(x)   __builtin_expect (!!(x), 1)
 #define PROBE_UNLIKELY(x) __builtin_expect (!!(x), 0)
@@ -25,6 +26,8 @@ typedef struct {
   uint64_t serial;
   uint32_t actions, carrier, embed_to, rule_count;
   shm_rule_t rules[SHM_RULES_MAX];
+  shm_filter_t filter;
+  probe_wanted_t wanted;               /* the field names that rules ask for */
   uint64_t roots_taken[SHM_RULES_MAX]; /* atomic; carried over for the same instruction */
 } probe_config_t;
 extern probe_config_t *probe_config __attribute__ ((visibility ("hidden")));

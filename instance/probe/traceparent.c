@@ -90,6 +90,12 @@ int probe_traceparent_parse (const char *text, size_t size, probe_trace_t *ret_t
   return put_trace (high, low, request, bad, ret_trace);
 }
 
+uint8_t probe_traceparent_flags (const char *text)
+{
+  uint64_t bad = 0;
+  return (uint8_t) hex2 (text + 53, &bad);
+}
+
 int probe_weft_task_parse (const char *text, size_t size, probe_trace_t *ret_trace)
 {
   uint64_t bad = 0;
@@ -115,11 +121,11 @@ static char *put (char *out, const char *text, size_t size)
   return out + size;
 }
 
-size_t probe_traceparent_put (char out[PROBE_TRACE_FIELD_MAX], const probe_trace_t *trace)
+size_t probe_traceparent_put (char out[PROBE_TRACE_FIELD_MAX], const probe_trace_t *trace, uint8_t flags)
 {
   char *at = put (out, "traceparent: 00-", 16);
   put_ids (at, trace);
-  at = put (at + 49, "-01\r\n", 5);
+  at = put (at + 49, flags & PROBE_FLAG_RANDOM ? "-03\r\n" : "-01\r\n", 5);
   return (size_t) (at - out);
 }
 

@@ -9,7 +9,7 @@
  *   0x001000  shm_control_t   sidecar -> probe: what to do; lease
  *   0x002000  shm_status_t    probe -> sidecar: what is; counters
  *   0x003000  shm_ring_t[64]  ring heads, one cache-line pair each side
- *   0x00b000  (hole up to 0x010000)
+ *   0x00b000  shm_filter_t    sidecar -> probe: peers, field names, exclusions
  *   0x010000  ring data       64 x 64 KiB
  *   0x410000  spool           64 slots x (64 B head + 64 KiB), sidecar only
  *
@@ -30,6 +30,7 @@
 #include <stdint.h>
 
 #include "../../common/limits.h"
+#include "../../common/network.h"
 #include "../../common/report.h"
 
 #define SHM_MEMFD_NAME "weft-probe"
@@ -45,6 +46,7 @@
 #define SHM_CONTROL_AT 0x1000u
 #define SHM_STATUS_AT  0x2000u
 #define SHM_RINGS_AT   0x3000u
+#define SHM_FILTER_AT  0xb000u
 #define SHM_DATA_AT    0x10000u
 #define SHM_SPOOL_AT   (SHM_DATA_AT + SHM_RINGS * SHM_RING_SIZE)
 #define SHM_SIZE       (SHM_SPOOL_AT + SHM_SPOOL_SLOTS * SHM_SPOOL_SLOT_SIZE)
@@ -105,6 +107,19 @@ typedef struct {
   uint64_t pending_broken;  /* what it is once the pending batch is sealed */
 } shm_control_t;
 
+/* ---- 0xb000: written by the sidecar, under config_seq like actions…rules --- */
+#define SHM_EMBED_TO_LISTED 2u /* in embed_to: `networks` alone; an older probe takes it for private */
+#define SHM_NETWORKS_MAX    64 /* of several instructions; beyond, fewer are embedded to */
+#define SHM_EXCLUDES_MAX    96 /* distinct ones of several instructions; beyond, fewer are excluded */
+typedef struct {
+  uint32_t network_count, exclude_count;
+  weft_network_t networks[SHM_NETWORKS_MAX];
+  char header[SHM_RULES_MAX][WEFT_HEADER_MAX]; /* of the rule of this index; "" for any */
+  uint16_t exclude_rules[SHM_EXCLUDES_MAX];    /* bit per rule that it is for */
+  char exclude[SHM_EXCLUDES_MAX][WEFT_MATCH_MAX];
+} shm_filter_t;
+_Static_assert(SHM_RULES_MAX <= 16, "a bit per rule");
+
 /* ---- 0x2000: written by the probe, read by the sidecar ------------------ */
 typedef enum {
   SHM_STATE_NONE = 0,
@@ -133,7 +148,8 @@ typedef enum {
   XX (ROOTS)                                                                                                 \
   XX (UNMATCHED)  /* came without context, no rule matched */                                                \
   XX (TABLE_FULL) /* fd, connection or subtask table full */                                                 \
-  XX (FAULTS)     /* internal doubt, did nothing instead */
+  XX (FAULTS)     /* internal doubt, did nothing instead */                                                  \
+  XX (EXCLUDED)   /* of UNMATCHED: a rule would hold, but excludes it */
 typedef enum {
 #define XX(name) SHM_COUNT_##name,
   SHM_COUNTER_MAP (XX)
@@ -197,11 +213,18 @@ _Static_assert(sizeof (shm_spool_t) == 64, "spool head");
 _Static_assert(sizeof (shm_head_t) <= 0x1000 && sizeof (shm_control_t) <= 0x1000 &&
                    sizeof (shm_status_t) <= 0x1000,
                "one page each");
+_Static_assert(SHM_RINGS_AT + SHM_RINGS * sizeof (shm_ring_t) <= SHM_FILTER_AT &&
+                   SHM_FILTER_AT + sizeof (shm_filter_t) <= SHM_DATA_AT,
+               "the filter fits behind the ring heads");
 _Static_assert(SHM_RINGS_AT + SHM_RINGS * sizeof (shm_ring_t) <= SHM_DATA_AT, "rings fit");
 
 static inline shm_control_t *shm_control (void *base)
 {
   return (shm_control_t *) ((char *) base + SHM_CONTROL_AT);
+}
+static inline shm_filter_t *shm_filter (void *base)
+{
+  return (shm_filter_t *) ((char *) base + SHM_FILTER_AT);
 }
 static inline shm_status_t *shm_status (void *base)
 {

@@ -436,6 +436,13 @@ static void ring_bell (shm_control_t *control)
 void shm_configure (shm_reader_t *self, uint32_t actions, uint32_t carrier, uint32_t embed_to,
                     const shm_rule_t *rules, uint32_t rule_count)
 {
+  static const shm_filter_t none;
+  shm_configure_with (self, actions, carrier, embed_to, rules, rule_count, &none);
+}
+
+void shm_configure_with (shm_reader_t *self, uint32_t actions, uint32_t carrier, uint32_t embed_to,
+                         const shm_rule_t *rules, uint32_t rule_count, const shm_filter_t *filter)
+{
   shm_control_t *control = shm_control (self->base);
   uint32_t even = self->config_seq & ~1u;
   if (rule_count > SHM_RULES_MAX)
@@ -449,6 +456,7 @@ void shm_configure (shm_reader_t *self, uint32_t actions, uint32_t carrier, uint
   memset (control->rules, 0, sizeof control->rules);
   if (rule_count)
     memcpy (control->rules, rules, rule_count * sizeof *rules);
+  memcpy (shm_filter (self->base), filter, sizeof *filter);
   __atomic_store_n (&control->sidecar_pid, (uint64_t) getpid (), __ATOMIC_RELAXED);
   self->config_seq = even + 2;
   __atomic_store_n (&control->config_seq, self->config_seq, __ATOMIC_RELEASE);

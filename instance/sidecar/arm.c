@@ -9,7 +9,9 @@
 /* What one probe is told. */
 typedef struct {
   uint32_t actions, carrier, embed_to, lease_ms, rule_count;
+  int to_private; /* some instruction embeds to all private addresses */
   shm_rule_t rules[SHM_RULES_MAX];
+  shm_filter_t filter;
 } plan_t;
 
 struct car_arm_t {
@@ -119,10 +121,39 @@ int car_arm_take_heartbeat (car_arm_t *self, const weft_bus_message_t *heartbeat
   return gap;
 }
 
+static void add_exclude (shm_filter_t *filter, const char *pattern, uint32_t rule)
+{
+  uint32_t n = 0;
+  while (n < filter->exclude_count && strncmp (filter->exclude[n], pattern, WEFT_MATCH_MAX) != 0)
+    n++;
+  if (n == SHM_EXCLUDES_MAX)
+    return;
+  if (n == filter->exclude_count) {
+    filter->exclude_count++;
+    memcpy (filter->exclude[n], pattern, strnlen (pattern, WEFT_MATCH_MAX - 1));
+  }
+  filter->exclude_rules[n] |= (uint16_t) (1u << rule);
+}
+
+static void add_networks (plan_t *plan, const weft_instruction_t *instruction)
+{
+  shm_filter_t *filter = &plan->filter;
+  if (instruction->embed_to > WEFT_EMBED_TO_PRIVATE)
+    plan->embed_to = WEFT_EMBED_TO_ANY;
+  plan->to_private |= instruction->network_count == 0;
+  for (uint32_t i = 0; i < instruction->network_count && i < WEFT_NETWORKS_MAX; i++)
+    if (filter->network_count < SHM_NETWORKS_MAX)
+      filter->networks[filter->network_count++] = instruction->networks[i];
+}
+
 static void add_rule (plan_t *plan, const weft_instruction_t *instruction)
 {
   if (plan->rule_count == SHM_RULES_MAX)
     return;
+  for (uint32_t i = 0; i < instruction->exclude_count && i < WEFT_EXCLUDES_MAX; i++)
+    add_exclude (&plan->filter, instruction->excludes[i], plan->rule_count);
+  memcpy (plan->filter.header[plan->rule_count], instruction->header,
+          strnlen (instruction->header, WEFT_HEADER_MAX - 1));
   shm_rule_t *rule = &plan->rules[plan->rule_count++];
   rule->instruction = instruction->number;
   rule->sample_num = instruction->sample_den ? instruction->sample_num : 1;
@@ -157,18 +188,21 @@ static void make_plan (const car_arm_t *self, const weft_subject_t *subject, pla
     plan->actions |= actions;
     if (instruction->carrier > plan->carrier)
       plan->carrier = WEFT_CARRIER_WEFT;
-    if (instruction->embed_to > plan->embed_to)
-      plan->embed_to = WEFT_EMBED_TO_ANY;
+    if (actions & WEFT_ACTION_EMBED)
+      add_networks (plan, instruction);
     if (actions & WEFT_ACTION_ROOT)
       add_rule (plan, instruction);
   }
+  if (plan->embed_to != WEFT_EMBED_TO_ANY && plan->filter.network_count && !plan->to_private)
+    plan->embed_to = SHM_EMBED_TO_LISTED;
 }
 
 static int same_plan (const plan_t *a, const plan_t *b)
 {
   return a->actions == b->actions && a->carrier == b->carrier && a->embed_to == b->embed_to &&
          a->lease_ms == b->lease_ms && a->rule_count == b->rule_count &&
-         memcmp (a->rules, b->rules, a->rule_count * sizeof a->rules[0]) == 0;
+         memcmp (a->rules, b->rules, a->rule_count * sizeof a->rules[0]) == 0 &&
+         memcmp (&a->filter, &b->filter, sizeof a->filter) == 0;
 }
 
 static void tell (car_arm_t *self, shm_reader_t *reader, const plan_t *plan, uint64_t mono_ns)
@@ -179,7 +213,8 @@ static void tell (car_arm_t *self, shm_reader_t *reader, const plan_t *plan, uin
   self->pending = 1;
   self->due = 1;
   self->pending_since_ns = mono_ns;
-  shm_configure (reader, plan->actions, plan->carrier, plan->embed_to, plan->rules, plan->rule_count);
+  shm_configure_with (reader, plan->actions, plan->carrier, plan->embed_to, plan->rules, plan->rule_count,
+                      &plan->filter);
 }
 
 void car_arm_apply (car_arm_t *self, shm_reader_t *reader, const weft_subject_t *subject, uint64_t mono_ns)

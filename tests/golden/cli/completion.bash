@@ -6,13 +6,13 @@ _weft ()
     words="profile controller run attach detach ls instruct stop tasks show record replay keys --help --version --completion --man"
   else
     case ${COMP_WORDS[1]} in
-      profile) words="--all --for --on --root --embed --capture --match --sample --max --carrier --embed-to --json --controller --keys --plain-tcp --verbose --help" ;;
+      profile) words="--all --for --on --root --embed --capture --match --match-header --exclude --sample --max --carrier --embed-to --json --controller --keys --plain-tcp --verbose --help" ;;
       controller) words="--listen --journal --journal-max --journal-age --store --tasks-max --background --idle-exit --controller --keys --plain-tcp --verbose --help" ;;
       run) words="--service --controller --keys --plain-tcp --verbose --help" ;;
       attach) words="--all --service --json --controller --keys --plain-tcp --verbose --help" ;;
       detach) words="--all --json --controller --keys --plain-tcp --verbose --help" ;;
       ls) words="--all --losses --json --csv --controller --keys --plain-tcp --verbose --help" ;;
-      instruct) words="--on --root --embed --capture --match --sample --max --for --lease --carrier --embed-to --json --controller --keys --plain-tcp --verbose --help" ;;
+      instruct) words="--on --root --embed --capture --match --match-header --exclude --sample --max --for --lease --carrier --embed-to --json --controller --keys --plain-tcp --verbose --help" ;;
       stop) words="--json --controller --keys --plain-tcp --verbose --help" ;;
       tasks) words="--each --instruction --last --name --limit --json --csv --controller --keys --plain-tcp --verbose --help" ;;
       show) words="--full --json --csv --controller --keys --plain-tcp --verbose --help" ;;

@@ -60,6 +60,7 @@ static void hello_ack_bye (void **state)
   m.events_written = 8;
   m.requests_in = 412;
   m.requests_unmatched = 411;
+  m.requests_excluded = 6;
   up_round_trip (&m);
   m = make_up (WEFT_UP_BYE);
   m.bytes_total = 9;
@@ -192,6 +193,13 @@ static weft_instruction_t *make_instructions (void)
   in[0].carrier = WEFT_CARRIER_WEFT;
   in[0].embed_to = WEFT_EMBED_TO_ANY;
   in[0].lease_ms = 5000;
+  in[0].networks[0] = (weft_network_t){{[10] = 0xff, [11] = 0xff, [12] = 10}, 104};
+  in[0].networks[1] = (weft_network_t){{0xfd}, 8};
+  in[0].network_count = 2;
+  strcpy (in[0].header, "x-debug");
+  strcpy (in[0].excludes[0], "/health");
+  strcpy (in[0].excludes[1], "GET /admin/**");
+  in[0].exclude_count = 2;
   in[1].number = 4;
   in[1].actions = WEFT_ACTION_CAPTURE;
   in[1].sample_num = in[1].sample_den = 1;
@@ -324,6 +332,34 @@ static void bus_keys (void **state)
            "actions\x04\xa8"
            "lease_ms\x05\xa9selectors\x91\xa2*\0",
            WEFT_E_MALFORMED), /* a selector that would read shorter than it is */
+#define ONE(more)                                                                                            \
+  "\x87" STATE "\x91\x85\xa6number\x01\xa7"                                                                  \
+  "actions\x04\xa8"                                                                                          \
+  "lease_ms\x05\xa9selectors\x90" more
+#define V4 "\0\0\0\0\0\0\0\0\0\0\xff\xff"
+      ROW (ONE ("\xa8networks\x90"), 0),
+      ROW (ONE ("\xa8networks\x92\xc4\x11" V4 "\x0a\0\0\0\x68\xc4\x11" V4 "\x0a\x01\x02\x03\x80"), 0),
+      ROW (ONE ("\xa8networks\x91\xc4\x11" V4 "\x0a\x01\0\0\x68"), WEFT_E_MALFORMED), /* 10.1.0.0/8 */
+      ROW (ONE ("\xa8networks\x91\xc4\x11" V4 "\x0a\0\0\0\x81"), WEFT_E_MALFORMED),   /* 129 bits */
+      ROW (ONE ("\xa8networks\x91\xc4\x10" V4 "\x0a\0\0\0"), WEFT_E_MALFORMED),
+      ROW (ONE ("\xa8networks\x91\x07"), WEFT_E_MALFORMED),
+      ROW (ONE ("\xa8networks\xc0"), WEFT_E_MALFORMED),
+      ROW (ONE ("\xa8"
+                "excludes\x91\xa7/health"),
+           0),
+      ROW (ONE ("\xa8"
+                "excludes\x91\xa2/\0"),
+           WEFT_E_MALFORMED),
+      ROW (ONE ("\xa8"
+                "excludes\xa1/"),
+           WEFT_E_MALFORMED),
+      ROW (ONE ("\xa8"
+                "excludes\xdc\x00\x21"),
+           WEFT_E_MALFORMED), /* 33 of them */
+      ROW (ONE ("\xa6header\xa7x-debug"), 0),
+      ROW (ONE ("\xa6header\xd9\x20xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"), WEFT_E_MALFORMED), /* 32 characters */
+#undef V4
+#undef ONE
 #undef ROW
   };
   for (size_t i = 0; i < sizeof (row) / sizeof (row[0]); i++) {

@@ -148,7 +148,7 @@ static void test_what_is_refused (void **state)
                        "--on * --lease 1s",
                        "--on * --lease 2h",
                        "--on * --carrier b3",
-                       "--on * --embed-to 10.0.0.0/8"};
+                       "--on * --embed-to 10.1.0.0/8"};
   ctl_orders_t *self = NULL;
   for (size_t n = 0; n < sizeof bad / sizeof *bad; n++)
     assert_int_equal (read_orders ("instruct", bad[n], 0, &self), WEFT_E_USAGE);

@@ -217,6 +217,24 @@ static void test_stopped_ones_are_remembered_for_a_while (void **state)
   ctl_instructions_destroy (&self);
 }
 
+/* By name alone: where a header decides, nobody can say afterwards. */
+static void test_what_would_start (void **state)
+{
+  static const char checkout[] = "POST /checkout", health[] = "GET /health";
+  weft_instruction_t *one = wanted (WEFT_ACTION_ROOT, "*");
+  assert_true (ctl_instruction_matches (one, checkout, strlen (checkout)));
+  assert_true (ctl_instruction_matches (one, health, strlen (health)));
+  snprintf (one->excludes[one->exclude_count++], WEFT_MATCH_MAX, "/health");
+  assert_false (ctl_instruction_matches (one, health, strlen (health)));
+  assert_true (ctl_instruction_matches (one, checkout, strlen (checkout)));
+  snprintf (one->match, sizeof one->match, "GET /**");
+  assert_false (ctl_instruction_matches (one, checkout, strlen (checkout)));
+  *one->match = 0;
+  snprintf (one->header, sizeof one->header, "x-debug");
+  assert_false (ctl_instruction_matches (one, checkout, strlen (checkout)));
+  free (one);
+}
+
 int main (void)
 {
   const struct CMUnitTest tests[] = {
@@ -226,6 +244,7 @@ int main (void)
       cmocka_unit_test (test_standing),
       cmocka_unit_test (test_time_is_over),
       cmocka_unit_test (test_full),
+      cmocka_unit_test (test_what_would_start),
       cmocka_unit_test (test_what_is_refused),
       cmocka_unit_test (test_stopped_ones_are_remembered_for_a_while),
   };

@@ -204,6 +204,32 @@ static void test_instruction_from_sent_to_stopped (void **state)
   assert_refused (self, "{\"op\": \"stop\", \"number\": 1}", "NOT_FOUND", "1");
 }
 
+#define SCOPED "{\"op\": \"instruct\", \"actions\": [\"root\"], \"selectors\": [\"*\"], "
+static void test_whom_and_which (void **state)
+{
+  fixture_t *self = *state;
+  ctl_reply_t reply =
+      ask (self, SCOPED "\"networks\": [\"10.0.0.0/8\", \"fd00::/8\"], \"header\": \"x-debug\", "
+                        "\"excludes\": [\"/health\", \"/admin/**\"]}");
+  ctl_reply_clear (&reply);
+  uint32_t count = 0;
+  const weft_instruction_t *live = ctl_instructions_live (self->house.instructions, &count);
+  assert_int_equal (count, 1);
+  assert_int_equal (live->network_count, 2);
+  assert_int_equal (live->networks[0].prefix, 104);
+  assert_int_equal (live->networks[1].ip[0], 0xfd);
+  assert_string_equal (live->header, "x-debug");
+  assert_int_equal (live->exclude_count, 2);
+  assert_string_equal (live->excludes[1], "/admin/**");
+  assert_refused (self, SCOPED "\"networks\": [\"10.1.0.0/8\"]}", "MALFORMED", "10.1.0.0/8");
+  assert_refused (self, SCOPED "\"networks\": [5]}", "MALFORMED", "text");
+  assert_refused (self, SCOPED "\"excludes\": [\"health\"]}", "MALFORMED", "health");
+  assert_refused (self, SCOPED "\"excludes\": [5]}", "RANGE", "text");
+  assert_refused (self, SCOPED "\"header\": \"a23456789012345678901234567890123\"}", "RANGE", "header");
+  assert_refused (self, SCOPED "\"networks\": [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]}", "RANGE",
+                  "16 networks");
+}
+
 static void test_defaults (void **state)
 {
   fixture_t *self = *state;
@@ -453,6 +479,7 @@ int main (void)
   const struct CMUnitTest tests[] = {
       TEST (test_what_is_no_request),
       TEST (test_instruction_from_sent_to_stopped),
+      TEST (test_whom_and_which),
       TEST (test_defaults),
       TEST (test_instances_and_detach),
       TEST (test_claims),

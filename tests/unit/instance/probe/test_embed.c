@@ -375,6 +375,32 @@ static void test_addresses (void **state)
   assert_false (probe_address_private (&v6));
 }
 
+/* Networks that are named stand in place of the private ones. */
+static void test_networks (void **state)
+{
+  static const struct {
+    uint8_t ip[4];
+    int allowed;
+  } peers[] = {
+      {{10, 1, 2, 3}, 1}, {{10, 2, 0, 1}, 0}, {{127, 0, 0, 1}, 0}, {{8, 8, 8, 8}, 1}, {{8, 8, 9, 8}, 0}};
+  for (size_t i = 0; i < sizeof peers / sizeof *peers; i++) {
+    size_t at;
+    fake_setup (NULL);
+    fake_config.embed_to = SHM_EMBED_TO_LISTED;
+    fake_config.filter.network_count = 2;
+    fake_config.filter.networks[0] = (weft_network_t){{[10] = 0xff, [11] = 0xff, [12] = 10, [13] = 1}, 112};
+    fake_config.filter.networks[1] =
+        (weft_network_t){{[10] = 0xff, [11] = 0xff, [12] = 8, [13] = 8, [14] = 8}, 120};
+    fake_connect (FD);
+    memcpy (fake[FD].peer_ip, peers[i].ip, 4);
+    app_say (FD, GET);
+    if (peers[i].allowed)
+      assert_int_equal (strlen (cut_line (FD, "traceparent: ", &at)), PROBE_TRACEPARENT_SIZE);
+    else
+      assert_bare (GET, WEFT_REASON_ADDRESS);
+  }
+}
+
 /* ---- exchanges ----------------------------------------------------------- */
 static void answer_during_write (int fd)
 {
@@ -613,20 +639,35 @@ int main (void)
 {
 #define TEST(name) cmocka_unit_test_setup (name, fake_setup)
   const struct CMUnitTest tests[] = {
-      TEST (test_insert),           TEST (test_orphan),
-      TEST (test_told_nothing),     TEST (test_unmatched),
-      TEST (test_short_writes),     TEST (test_split_calls),
-      TEST (test_one_byte_calls),   TEST (test_refused_and_changed),
-      TEST (test_never_sent),       TEST (test_keep_alive),
-      TEST (test_adopted),          TEST (test_invalid_ones),
-      TEST (test_private_carrier),  TEST (test_head_limits),
-      TEST (test_addresses),        TEST (test_answered_inside_the_call),
-      TEST (test_pipelined),        TEST (test_too_many_in_flight),
-      TEST (test_expect_continue),  TEST (test_chunked),
-      TEST (test_tunnels),          TEST (test_hijacked),
-      TEST (test_until_close),      TEST (test_broken_answers),
-      TEST (test_unasked_answer),   TEST (test_disproof),
-      TEST (test_file_in_disguise), TEST (test_cut_and_gone),
+      TEST (test_insert),
+      TEST (test_orphan),
+      TEST (test_told_nothing),
+      TEST (test_unmatched),
+      TEST (test_short_writes),
+      TEST (test_split_calls),
+      TEST (test_one_byte_calls),
+      TEST (test_refused_and_changed),
+      TEST (test_never_sent),
+      TEST (test_keep_alive),
+      TEST (test_adopted),
+      TEST (test_invalid_ones),
+      TEST (test_private_carrier),
+      TEST (test_head_limits),
+      TEST (test_addresses),
+      TEST (test_networks),
+      TEST (test_answered_inside_the_call),
+      TEST (test_pipelined),
+      TEST (test_too_many_in_flight),
+      TEST (test_expect_continue),
+      TEST (test_chunked),
+      TEST (test_tunnels),
+      TEST (test_hijacked),
+      TEST (test_until_close),
+      TEST (test_broken_answers),
+      TEST (test_unasked_answer),
+      TEST (test_disproof),
+      TEST (test_file_in_disguise),
+      TEST (test_cut_and_gone),
   };
   return cmocka_run_group_tests (tests, NULL, fake_teardown);
 }

@@ -298,6 +298,7 @@ static void test_hostile_configuration (void **state)
   memset (&control->actions, 0xff, (size_t) ((char *) &control->lease_until_ns - (char *) &control->actions));
   memset (control->rules, 'x', sizeof control->rules);
   control->rules[0].sample_den = 0;
+  memset (shm_filter (shm_reader_base (reader)), 0xfe, sizeof (shm_filter_t));
   __atomic_store_n (&control->config_seq, 100, __ATOMIC_RELEASE);
   shm_command (reader, SHM_COMMAND_CONFIGURE);
   assert_true (wait_seen (100));
@@ -306,6 +307,11 @@ static void test_hostile_configuration (void **state)
   assert_int_equal (probe_config->rules[0].sample_den, 1);
   assert_int_equal (strnlen (probe_config->rules[3].match, WEFT_MATCH_MAX), WEFT_MATCH_MAX - 1);
   assert_true (probe_config->carrier <= 1 && probe_config->embed_to <= 1);
+  assert_int_equal (probe_config->filter.network_count, 0);
+  assert_int_equal (probe_config->filter.exclude_count, SHM_EXCLUDES_MAX);
+  assert_int_equal (strnlen (probe_config->filter.exclude[SHM_EXCLUDES_MAX - 1], WEFT_MATCH_MAX),
+                    WEFT_MATCH_MAX - 1);
+  assert_int_equal (strnlen (probe_config->wanted.name[3], WEFT_HEADER_MAX), WEFT_HEADER_MAX - 1);
 }
 
 /* A sidecar that died in the middle of a change: no action until there is a whole one. */

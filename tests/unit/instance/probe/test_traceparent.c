@@ -78,7 +78,7 @@ static void test_put (void **state)
   probe_trace_t trace = {.task = {0x0a, [15] = 0x9c}, .request = 0x1f};
   static const char w3c[] = "traceparent: 00-0a00000000000000000000000000009c-000000000000001f-01\r\n";
   static const char ours[] = "weft-task: 0a00000000000000000000000000009c-000000000000001f\r\n";
-  assert_int_equal (probe_traceparent_put (out, &trace), sizeof w3c - 1);
+  assert_int_equal (probe_traceparent_put (out, &trace, 0), sizeof w3c - 1);
   assert_memory_equal (out, w3c, sizeof w3c - 1);
   assert_int_equal (probe_weft_task_put (out, &trace), sizeof ours - 1);
   assert_memory_equal (out, ours, sizeof ours - 1);

@@ -130,6 +130,45 @@ static void the_union_of_what_selects_this_one (void **state)
   assert_true (control->lease_until_ns == T0 + 4 * S); /* the shortest of those that select it */
 }
 
+/* Networks of several that embed add up; one that means all private addresses adds those. */
+static void networks_and_exclusions (void **state)
+{
+  stage_t *stage = *state;
+  shm_control_t *control = shm_control (stage->base);
+  shm_filter_t *filter = shm_filter (stage->base);
+  weft_network_t ten = {{[10] = 0xff, [11] = 0xff, [12] = 10}, 104}, local = {{0xfd}, 8};
+  for (int private = 0; private < 2; private ++) {
+    weft_instruction_t *list = calloc (4, sizeof *list);
+    list[0] = instruction (1, WEFT_ACTION_EMBED, "*", 9000);
+    list[1] = instruction (2, WEFT_ACTION_EMBED | WEFT_ACTION_ROOT, "*", 9000);
+    list[2] = instruction (3, WEFT_ACTION_ROOT, "*", 9000); /* embeds nowhere: its places do not count */
+    list[3] = instruction (4, private ? WEFT_ACTION_EMBED : WEFT_ACTION_CAPTURE, "*", 9000);
+    list[0].networks[list[0].network_count++] = ten;
+    list[1].networks[list[1].network_count++] = local;
+    snprintf (list[1].header, sizeof list[1].header, "x-debug");
+    snprintf (list[1].excludes[0], WEFT_MATCH_MAX, "/health");
+    snprintf (list[1].excludes[1], WEFT_MATCH_MAX, "/admin/**");
+    list[1].exclude_count = 2;
+    snprintf (list[2].excludes[0], WEFT_MATCH_MAX, "/admin/**");
+    list[2].exclude_count = 1;
+    give_state (stage, 1, 5 + (uint64_t) private, list, 4, 0, T0);
+    free (list);
+    beat (stage, 1, 5 + (uint64_t) private, 1 + (uint64_t) private, 0, T0);
+    apply (stage, T0);
+    assert_int_equal (control->embed_to, private ? WEFT_EMBED_TO_PRIVATE : SHM_EMBED_TO_LISTED);
+    assert_int_equal (filter->network_count, 2);
+    assert_memory_equal (&filter->networks[0], &ten, sizeof ten);
+    assert_memory_equal (&filter->networks[1], &local, sizeof local);
+    assert_string_equal (filter->header[0], "x-debug");
+    assert_string_equal (filter->header[1], "");
+    assert_int_equal (filter->exclude_count, 2);
+    assert_string_equal (filter->exclude[0], "/health");
+    assert_int_equal (filter->exclude_rules[0], 1);
+    assert_string_equal (filter->exclude[1], "/admin/**");
+    assert_int_equal (filter->exclude_rules[1], 3);
+  }
+}
+
 static void the_ack_waits_for_the_probe (void **state)
 {
   stage_t *stage = *state;
@@ -330,6 +369,7 @@ int main (void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown (the_union_of_what_selects_this_one, set_up, tear_down),
+      cmocka_unit_test_setup_teardown (networks_and_exclusions, set_up, tear_down),
       cmocka_unit_test_setup_teardown (the_ack_waits_for_the_probe, set_up, tear_down),
       cmocka_unit_test_setup_teardown (a_deaf_probe_is_told_again, set_up, tear_down),
       cmocka_unit_test_setup_teardown (nothing_is_armed_without_a_lease, set_up, tear_down),
