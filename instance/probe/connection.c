@@ -362,6 +362,20 @@ ssize_t probe_connection_after_write (int fd, probe_write_t *write, ssize_t resu
   return after_write (fd, write, result);
 }
 
+int probe_connection_finish (int fd)
+{
+  int saved = errno, done = 1;
+  uint32_t generation = 0;
+  probe_connection_t *self = probe_record_known (fd, &generation);
+  if (self && self->pending_size && probe_hold (self, PROBE_OUT, generation, PROBE_WORK) == 1) {
+    done = probe_embed_flush (self, fd);
+    probe_release (self, PROBE_OUT);
+  }
+  if (done)
+    errno = saved;
+  return done;
+}
+
 void probe_connection_sent_opaque (int fd, size_t size)
 {
   int saved = errno;

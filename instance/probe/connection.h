@@ -90,6 +90,10 @@ int probe_connection_before_write (int fd, const struct iovec *iov, int iov_coun
 /* `result` and errno of the call. Returns what the application may see, sets
  * errno accordingly; may send the rest of a cut insert (C4). */
 ssize_t probe_connection_after_write (int fd, probe_write_t *write, ssize_t result);
+/* Before bytes leave at fd in a call that cannot carry the rest of a cut insert
+ * (C4). 1: nothing of one is left; 0: errno is what the application is to see
+ * instead of its call. */
+int probe_connection_finish (int fd);
 /* sendfile/splice moved `size` bytes out that nobody looked at. */
 void probe_connection_sent_opaque (int fd, size_t size);
 

@@ -9,8 +9,6 @@
 #include "record.h"
 #include "socket_calls.h"
 
-#define FINISH_TRIES 64 /* calls to get the rest of an insert out of a blocking socket */
-
 static unsigned waiting;
 
 unsigned probe_embed_waiting (void)
@@ -53,6 +51,8 @@ static void splice (probe_write_t *write)
   for (int i = 0; i < write->app_count; i++) {
     const char *data = write->app_iov[i].iov_base;
     size_t size = write->app_iov[i].iov_len;
+    if (size == 0)
+      continue; // may have no address
     size_t before = from > at ? from - at : 0;
     size_t skip = to > at ? to - at : 0;
     before = before < size ? before : size;
@@ -238,6 +238,11 @@ static void decide (probe_connection_t *self, probe_write_t *write, size_t at)
     probe_give_up (self, SHM_COUNT_GIVEN_UP_TUNNEL, PROBE_HOLDS (PROBE_OUT));
     return;
   }
+  if ((int32_t) (number - popped) > 0 && probe_exchange (self, number - 1)->method == PROBE_METHOD_CONNECT) {
+    // Said in advance to whom the tunnel will lead.
+    probe_give_up (self, SHM_COUNT_GIVEN_UP_TUNNEL, PROBE_HOLDS (PROBE_OUT));
+    return;
+  }
   if (number - popped >= PROBE_EXCHANGES_MAX) {
     // Full; or popped already: answered before it had been sent.
     if ((int32_t) (number - popped) > 0)
@@ -327,7 +332,8 @@ void probe_embed_before (probe_connection_t *self, probe_write_t *write)
   }
   keep (write, &self->machine[PROBE_OUT]);
   for (int i = 0; i < write->app_count; i++)
-    if (!outbound (self, write, write->app_iov[i].iov_base, write->app_iov[i].iov_len, &at))
+    if (write->app_iov[i].iov_len &&
+        !outbound (self, write, write->app_iov[i].iov_base, write->app_iov[i].iov_len, &at))
       return;
 }
 
@@ -344,7 +350,7 @@ static void feed_again (probe_connection_t *self, const probe_write_t *write, si
     const char *data = write->app_iov[i].iov_base;
     size_t part = write->app_iov[i].iov_len < size ? write->app_iov[i].iov_len : size;
     size -= part;
-    for (;;) {
+    while (write->app_iov[i].iov_len) {
       size_t used;
       probe_http1_event_t event = probe_http1_feed (machine, data, part, &used);
       data += used;
@@ -380,33 +386,48 @@ void probe_embed_rollback (probe_connection_t *self, probe_write_t *write, ssize
 }
 
 /* Only the insert left, nothing of the application: it has written nothing, and
- * must be told so, or wait until some of it has. */
+ * must be told so, or wait until some of it has. A call that succeeds takes a byte
+ * at least; one that fails is the application's to see, with nothing written. */
 ssize_t probe_embed_finish (probe_connection_t *self, probe_write_t *write, int fd)
 {
   if ((write->flags & MSG_DONTWAIT) || probe_kernel.nonblocking (fd)) {
     errno = EAGAIN;
     return -1;
   }
-  for (int i = 0; i < FINISH_TRIES; i++) {
+  for (int i = 0; i <= PROBE_TRACE_FIELD_MAX; i++) {
     probe_embed_pending (self, write);
     struct msghdr message;
     memset (&message, 0, sizeof message);
     message.msg_iov = write->iov;
     message.msg_iovlen = (size_t) write->iov_count;
     ssize_t result = probe_real.sendmsg (fd, &message, write->flags);
-    if (result < 0 && errno != EINTR)
+    if (result < 0)
       return result;
-    size_t text, app = result > 0 ? probe_embed_share (write, (size_t) result, &text) : 0;
+    size_t text, app = probe_embed_share (write, (size_t) result, &text);
     keep (write, &self->machine[PROBE_OUT]);
-    if (result > 0) {
-      self->seen[PROBE_OUT] += (uint64_t) result;
-      probe_embed_rollback (self, write, result);
-    }
+    self->seen[PROBE_OUT] += (uint64_t) result;
+    probe_embed_rollback (self, write, result);
     if (app)
       return (ssize_t) app;
   }
   errno = EAGAIN;
   return -1;
+}
+
+int probe_embed_flush (probe_connection_t *self, int fd)
+{
+  // Digits stand for bytes that the application has yet to hand in: they stay its own.
+  while (self->pending_size && !self->pending_cut) {
+    ssize_t sent = probe_real.send (fd, self->pending, self->pending_size, MSG_NOSIGNAL);
+    if (sent < 0 && (errno == EAGAIN || errno == EINTR))
+      return 0;
+    if (sent <= 0)
+      break;
+    self->seen[PROBE_OUT] += (uint64_t) sent;
+    set_pending (self, self->pending + sent, self->pending_size - (size_t) sent, 0);
+  }
+  set_pending (self, self->pending, 0, 0);
+  return 1;
 }
 
 void probe_embed_forget (probe_connection_t *self, int send)

@@ -25,6 +25,10 @@ void probe_embed_rollback (probe_connection_t *self, probe_write_t *write, ssize
 /* Sends the rest of a cut insert, if the caller may be made to wait. Returns
  * what the application is to see where nothing of its own has left. */
 ssize_t probe_embed_finish (probe_connection_t *self, probe_write_t *write, int fd);
+/* Sends the rest of a cut insert on its own, as the socket's mode has it. 0: not
+ * now, errno says why. 1: none is left, or none can be sent any more. The caller
+ * owns the outbound direction. */
+int probe_embed_flush (probe_connection_t *self, int fd);
 /* Inserts whose rest waits. */
 unsigned probe_embed_waiting (void);
 /* The connection is going away: its rest with it. `send`: try to get it out. */

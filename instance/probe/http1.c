@@ -111,6 +111,12 @@ static inline int interesting (const char *p, const char *end)
 #undef LETTER
 }
 
+/* Two lengths, or chunks for who knows none (H3). */
+static inline int conflicts (const probe_http1_t *self)
+{
+  return self->chunked && (self->length_seen || self->minor == 0);
+}
+
 /* As many lines as do not matter. */
 static const char *field (probe_http1_t *self, const char *p, const char *end)
 {
@@ -354,10 +360,6 @@ static const char *value (probe_http1_t *self, const char *p, const char *end, u
 static probe_http1_event_t head_done (probe_http1_t *self)
 {
   int bodyless = 0;
-  if (self->chunked && (self->length_seen || self->minor == 0)) {
-    self->phase = PHASE_FAILED;
-    return PROBE_HTTP1_FAILED;
-  }
   if (self->side == PROBE_HTTP1_RESPONSE) {
     self->heads++;
     if (self->status == 101 ||
@@ -459,6 +461,10 @@ static const char *head_step (probe_http1_t *self, const char *p, const char *en
     if (*p != '\r' && *p != '\n')
       return field (self, p, end);
     self->phase = PHASE_BLANK;
+    if (conflicts (self)) {
+      self->phase = PHASE_FAILED;
+      return p;
+    }
     if (self->side == PROBE_HTTP1_REQUEST) {
       self->heads++;
       *ret_event = PROBE_HTTP1_BLANK;
@@ -513,7 +519,7 @@ static const char *body_step (probe_http1_t *self, const char *p, const char *en
 probe_http1_event_t probe_http1_feed (probe_http1_t *self, const void *data, size_t size,
                                       size_t *ret_consumed)
 {
-  const char *p = data, *end = p + size;
+  const char *p = data, *end = size ? p + size : p; // an empty part may have no address
   probe_http1_event_t event = PROBE_HTTP1_MORE;
   if (self->phase == PHASE_DONE) {
     self->phase = PHASE_START;
@@ -556,7 +562,7 @@ probe_http1_event_t probe_http1_skip (probe_http1_t *self, size_t size)
 
 int probe_http1_at_start (const probe_http1_t *self)
 {
-  return self->phase == PHASE_START && self->lead == 0;
+  return self->phase == PHASE_START && self->lead == 0 && !self->cr;
 }
 
 void probe_http1_rewind (probe_http1_t *self, uint32_t heads)

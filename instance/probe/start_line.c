@@ -32,11 +32,11 @@ static void name_add (probe_http1_t *self, char c)
 
 static const char *start (probe_http1_t *self, const char *p)
 {
-  if (*p == '\r' || *p == '\n') {
-    if (self->side == PROBE_HTTP1_RESPONSE || self->lead >= 2 * LEAD_MAX)
+  if (*p == '\r' || *p == '\n' || self->cr) {
+    self->lead += *p == '\n';
+    if (self->side == PROBE_HTTP1_RESPONSE || self->lead > LEAD_MAX || (self->cr && *p != '\n'))
       self->phase = PHASE_FAILED;
-    else
-      self->lead++;
+    self->cr = *p == '\r';
     return p + 1;
   }
   begin (self);
