@@ -42,9 +42,9 @@ enum { PROBE_FREE = 0, PROBE_WORK = 1, PROBE_CALL = 2, PROBE_DEAD = 3, PROBE_LEA
 #define PROBE_OWNER_BITS 3
 #define PROBE_OWNER_MASK ((1u << PROBE_OWNER_BITS) - 1)
 
-#define PROBE_CLOSE_YIELDS   1000         /* for a thread to leave its section before a record is lost */
-#define PROBE_COUNT_EVERY    (256u << 10) /* bytes kept back from the shared counters, which cost a lock each */
-#define PROBE_COUNT_REQUESTS 64           /* the same, of requests */
+#define PROBE_CLOSE_YIELDS   1000       /* for a thread to leave its section before a record is lost */
+#define PROBE_COUNT_EVERY    (4u << 20) /* bytes kept back from the shared counters, which cost a lock each */
+#define PROBE_COUNT_REQUESTS 64         /* the same, of requests */
 
 /* fd table entry: 0 unknown | NO_STREAM and a countdown | index + 1 and the low
  * bits of the generation. */

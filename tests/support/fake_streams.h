@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "../../instance/probe/connection.h"
 #include "../../instance/probe/context.h"
