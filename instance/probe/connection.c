@@ -13,6 +13,8 @@
 #include "record.h"
 #include "socket_calls.h"
 
+#define HOLD_TRIES 100 /* each of them yields, before the rest of an insert is given up for lost */
+
 /* What after_write has to do: count bytes; undo what a short write did not
  * take; follow the answer that left. The same in the middle of a body, by its lessee. */
 typedef enum { MODE_COUNT, MODE_ASK, MODE_ANSWER, MODE_ASK_BODY, MODE_ANSWER_BODY } write_mode_t;
@@ -142,6 +144,16 @@ static void before_ask (probe_connection_t *self, probe_write_t *write)
   __atomic_store_n (&self->calling[PROBE_OUT], 1, __ATOMIC_RELEASE);
 }
 
+/* Where the rest of an insert depends on it: whoever holds the direction never waits in
+ * it, except for the same. */
+static int hold_patiently (probe_connection_t *self, uint32_t generation)
+{
+  int held = -1;
+  for (int i = 0; i < HOLD_TRIES && held < 0; i++)
+    held = probe_hold (self, PROBE_OUT, generation, PROBE_WORK);
+  return held;
+}
+
 /* What before_body did not take. */
 static int before_other (probe_connection_t *self, int fd, probe_write_t *write)
 {
@@ -153,6 +165,8 @@ static int before_other (probe_connection_t *self, int fd, probe_write_t *write)
   int answers = self->role == PROBE_ROLE_SERVER &&
                 (probe_state (self) == PROBE_PROVEN || probe_state (self) == PROBE_CANDIDATE);
   int held = probe_hold (self, PROBE_OUT, write->generation, answers ? PROBE_CALL : PROBE_WORK);
+  if (held < 0 && self->pending_size)
+    held = hold_patiently (self, write->generation);
   if (held < 0) {
     probe_give_up (self, SHM_COUNT_GIVEN_UP_BUSY, 0);
     return 1; // only counted
@@ -301,8 +315,10 @@ static ssize_t after_short (probe_connection_t *self, int fd, probe_write_t *wri
 {
   size_t text = 0, app = result > 0 ? probe_embed_share (write, (size_t) result, &text) : 0;
   ssize_t seen = result < 0 ? result : (ssize_t) app;
-  int held = probe_hold (self, PROBE_OUT, write->generation, PROBE_WORK);
+  int held = hold_patiently (self, write->generation);
   if (held != 1 || self->turn[PROBE_OUT] != write->turn) {
+    if (held != 1 && !write->old)
+      seen = probe_embed_alone (write, fd, result);
     if (held)
       probe_give_up (self, SHM_COUNT_GIVEN_UP_BUSY, held == 1 ? PROBE_HOLDS (PROBE_OUT) : 0);
     if (held == 1)
@@ -367,7 +383,7 @@ int probe_connection_finish (int fd)
   int saved = errno, done = 1;
   uint32_t generation = 0;
   probe_connection_t *self = probe_record_known (fd, &generation);
-  if (self && self->pending_size && probe_hold (self, PROBE_OUT, generation, PROBE_WORK) == 1) {
+  if (self && self->pending_size && hold_patiently (self, generation) == 1) {
     done = probe_embed_flush (self, fd);
     probe_release (self, PROBE_OUT);
   }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../common/clocks.h"
+#include "../../common/fault_step.h"
 #include "proof.h"
 #include "record.h"
 #include "socket_calls.h"
@@ -243,7 +244,7 @@ static void decide (probe_connection_t *self, probe_write_t *write, size_t at)
     probe_give_up (self, SHM_COUNT_GIVEN_UP_TUNNEL, PROBE_HOLDS (PROBE_OUT));
     return;
   }
-  if (number - popped >= PROBE_EXCHANGES_MAX) {
+  if (WEFT_STEP_FAILS ("queue of requests") || number - popped >= PROBE_EXCHANGES_MAX) {
     // Full; or popped already: answered before it had been sent.
     if ((int32_t) (number - popped) > 0)
       probe_exchange_bare (self, WEFT_REASON_PIPELINE);
@@ -288,6 +289,8 @@ static int outbound (probe_connection_t *self, probe_write_t *write, const char 
     }
     size_t used;
     probe_http1_event_t event = probe_http1_feed (machine, data, size, &used);
+    if (WEFT_STEP_FAILS ("framing of requests sent"))
+      event = PROBE_HTTP1_FAILED;
     data += used;
     size -= used;
     *at_p += used;
@@ -412,6 +415,28 @@ ssize_t probe_embed_finish (probe_connection_t *self, probe_write_t *write, int 
   }
   errno = EAGAIN;
   return -1;
+}
+
+ssize_t probe_embed_alone (probe_write_t *write, int fd, ssize_t result)
+{
+  size_t text = 0, app = result > 0 ? probe_embed_share (write, (size_t) result, &text) : 0;
+  if (result <= 0 || text == 0)
+    return result;
+  while (!write->cut && text < write->insert_size) {
+    ssize_t sent = probe_real.send (fd, write->text + text, write->insert_size - text, MSG_NOSIGNAL);
+    if (sent <= 0) {
+      probe_count (SHM_COUNT_FAULTS, 1);
+      return app ? (ssize_t) app : -1;
+    }
+    text += (size_t) sent;
+  }
+  if (app)
+    return (ssize_t) app;
+  struct msghdr message;
+  memset (&message, 0, sizeof message);
+  message.msg_iov = (struct iovec *) (uintptr_t) write->app_iov;
+  message.msg_iovlen = (size_t) write->app_count;
+  return probe_real.sendmsg (fd, &message, write->flags);
 }
 
 int probe_embed_flush (probe_connection_t *self, int fd)

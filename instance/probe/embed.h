@@ -25,6 +25,10 @@ void probe_embed_rollback (probe_connection_t *self, probe_write_t *write, ssize
 /* Sends the rest of a cut insert, if the caller may be made to wait. Returns
  * what the application is to see where nothing of its own has left. */
 ssize_t probe_embed_finish (probe_connection_t *self, probe_write_t *write, int fd);
+/* A write of which not all left, on a connection that is gone or held by another
+ * thread for too long: nobody can keep the rest of its insert, so it leaves now (C4).
+ * Returns what the application is to see. */
+ssize_t probe_embed_alone (probe_write_t *write, int fd, ssize_t result);
 /* Sends the rest of a cut insert on its own, as the socket's mode has it. 0: not
  * now, errno says why. 1: none is left, or none can be sent any more. The caller
  * owns the outbound direction. */

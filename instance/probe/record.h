@@ -35,6 +35,7 @@
 
 #include <errno.h>
 
+#include "../../common/fault_step.h"
 #include "exchange.h"
 #include "start_line.h"
 
@@ -87,6 +88,8 @@ static inline int probe_swap (probe_connection_t *self, probe_direction_t direct
 static inline int probe_hold (probe_connection_t *self, probe_direction_t direction, uint32_t generation,
                               uint32_t to)
 {
+  if (WEFT_STEP_FAILS ("hold"))
+    return -1;
   if (PROBE_LIKELY (probe_swap (self, direction, generation, PROBE_FREE, to)))
     return 1;
   return probe_hold_slow (self, direction, generation, to);
@@ -127,7 +130,7 @@ static inline int probe_lease_enter (probe_connection_t *self, probe_direction_t
                                      uint32_t generation)
 {
   uint32_t leased = probe_word (generation, PROBE_LEASED);
-  if (!probe_lease_mine (self, direction, generation))
+  if (!probe_lease_mine (self, direction, generation) || WEFT_STEP_FAILS ("lease"))
     return 0;
   __atomic_store_n (&self->section[direction], generation << 1 | 1, __ATOMIC_RELAXED);
   __atomic_signal_fence (__ATOMIC_SEQ_CST); // the processor's half is the taker's barrier
