@@ -140,7 +140,7 @@ static void before_ask (probe_connection_t *self, probe_write_t *write)
   if ((state == PROBE_PROVEN || state == PROBE_CANDIDATE) && self->role == PROBE_ROLE_CLIENT)
     probe_embed_before (self, write);
   // Added before the call, as the peer may answer before it returns.
-  self->seen[PROBE_OUT] += write->app_size + (write->insert ? write->insert_size - write->cut : 0);
+  self->seen[PROBE_OUT] += write->app_size + (write->insert ? write->grown : 0);
   __atomic_store_n (&self->calling[PROBE_OUT], 1, __ATOMIC_RELEASE);
 }
 
@@ -218,7 +218,7 @@ int probe_connection_before_write (int fd, const struct iovec *iov, int iov_coun
   if (!self || iov_count <= 0)
     return 0;
   ret_write->insert = 0;
-  ret_write->old = ret_write->skipped = 0;
+  ret_write->skipped = ret_write->edit_count = 0;
   ret_write->mode = MODE_COUNT;
   ret_write->record = self;
   if (PROBE_LIKELY (probe_state (self) == PROBE_GIVEN_UP) && !self->pending_size)
@@ -313,11 +313,11 @@ static ssize_t again_plain (int fd, probe_write_t *write)
 /* Less than everything left, or the rest of an insert did. Returns what the application may see. */
 static ssize_t after_short (probe_connection_t *self, int fd, probe_write_t *write, ssize_t result)
 {
-  size_t text = 0, app = result > 0 ? probe_embed_share (write, (size_t) result, &text) : 0;
+  size_t app = result > 0 ? probe_embed_share (write, (size_t) result).app : 0;
   ssize_t seen = result < 0 ? result : (ssize_t) app;
   int held = hold_patiently (self, write->generation);
   if (held != 1 || self->turn[PROBE_OUT] != write->turn) {
-    if (held != 1 && !write->old)
+    if (held == 0 || (held < 0 && !self->pending_size))
       seen = probe_embed_alone (write, fd, result);
     if (held)
       probe_give_up (self, SHM_COUNT_GIVEN_UP_BUSY, held == 1 ? PROBE_HOLDS (PROBE_OUT) : 0);
@@ -325,7 +325,7 @@ static ssize_t after_short (probe_connection_t *self, int fd, probe_write_t *wri
       probe_release (self, PROBE_OUT);
     return seen;
   }
-  size_t all = write->app_size + (write->insert ? write->insert_size - write->cut : 0);
+  size_t all = write->app_size + (write->insert ? write->grown : 0);
   self->seen[PROBE_OUT] -= all - (size_t) (result > 0 ? result : 0);
   probe_embed_rollback (self, write, result);
   if (result > 0 && app == 0)
@@ -355,7 +355,7 @@ static __attribute__ ((noinline)) ssize_t after_write (int fd, probe_write_t *wr
     return result;
   }
   __atomic_store_n (&self->calling[PROBE_OUT], 0, __ATOMIC_RELEASE);
-  if (PROBE_LIKELY (probe_embed_whole (write, result) && !write->old))
+  if (PROBE_LIKELY (probe_embed_whole (write, result)))
     return (ssize_t) write->app_size;
   errno = saved;
   return after_short (self, fd, write, result);

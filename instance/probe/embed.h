@@ -15,9 +15,14 @@
 void probe_embed_before (probe_connection_t *self, probe_write_t *write);
 /* Puts the rest of a cut insert before the caller's bytes (C4), in any state. */
 void probe_embed_pending (probe_connection_t *self, probe_write_t *write);
-/* What a result means: bytes of the application; *ret_text of the text. */
-size_t probe_embed_share (const probe_write_t *write, size_t result, size_t *ret_text);
-/* 1: everything left, nothing to undo. */
+/* What a result means: bytes of the application that left; edits of which something
+ * did; and of the last of these how much, if not all (0: all). */
+typedef struct {
+  size_t app, text;
+  unsigned begun;
+} probe_share_t;
+probe_share_t probe_embed_share (const probe_write_t *write, size_t result);
+/* 1: everything left, nothing to undo and nothing to keep. */
 int probe_embed_whole (const probe_write_t *write, ssize_t result);
 /* The kernel took less than everything, or nothing (negative). The caller owns
  * the outbound direction and no later write has begun. */

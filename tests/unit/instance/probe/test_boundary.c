@@ -266,6 +266,35 @@ static void test_reset_in_mid_insert (void **state)
   assert_marked (HEAD, "\r\n");
 }
 
+/* Three requests in one write, short at every byte: all are marked, blocking and not. */
+static void test_pipelined_short (void **state)
+{
+  size_t size = strlen (GET GET GET), at;
+  for (size_t accept = 1; accept < size + 3 * 70; accept++) {
+    for (int mode = 0; mode < 2; mode++) {
+      fake_setup (NULL);
+      fake_connect (FD);
+      fake[FD].nonblocking = mode;
+      fake[FD].accept = accept;
+      ssize_t first = app_write (FD, GET GET GET, size);
+      assert_true (first > 0 || (mode && errno == EAGAIN));
+      fake[FD].accept = 0;
+      first = first < 0 ? 0 : first;
+      app_write_all (FD, &(GET GET GET)[first], size - (size_t) first);
+      app_hear (FD, OK OK OK);
+      assert_int_equal (fake_report_count, 3);
+      for (unsigned i = 0; i < 3; i++) {
+        probe_trace_t trace;
+        const char *value = cut_line (FD, "traceparent: ", &at);
+        assert_int_equal (at, i * strlen (GET) + strlen (HEAD));
+        assert_int_equal (probe_traceparent_parse (value, strlen (value), &trace), 0);
+        assert_true (fake_reports[i].report.request == trace.request);
+      }
+      assert_sent (FD, GET GET GET, size);
+    }
+  }
+}
+
 int main (void)
 {
 #define TEST(name) cmocka_unit_test_setup (name, fake_setup)
@@ -283,6 +312,7 @@ int main (void)
       TEST (test_file_behind_a_cut_insert),
       TEST (test_signal_in_mid_insert),
       TEST (test_reset_in_mid_insert),
+      TEST (test_pipelined_short),
   };
   return cmocka_run_group_tests (tests, NULL, fake_teardown);
 }
