@@ -100,6 +100,11 @@ void probe_connection_shared (int fd)
   probe_connection_t *self = probe_record_known (fd, &generation);
   if (self)
     probe_give_up (self, SHM_COUNT_GIVEN_UP_OTHER, 0);
+  // The next byte may come by the other name.
+  if (self && self->pending_size && probe_hold (self, PROBE_OUT, generation, PROBE_WORK) == 1) {
+    (void) probe_embed_flush (self, fd, MSG_DONTWAIT);
+    probe_release (self, PROBE_OUT);
+  }
   errno = saved;
 }
 
@@ -384,7 +389,7 @@ int probe_connection_finish (int fd)
   uint32_t generation = 0;
   probe_connection_t *self = probe_record_known (fd, &generation);
   if (self && self->pending_size && hold_patiently (self, generation) == 1) {
-    done = probe_embed_flush (self, fd);
+    done = probe_embed_flush (self, fd, 0);
     probe_release (self, PROBE_OUT);
   }
   if (done)

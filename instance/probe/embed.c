@@ -475,11 +475,11 @@ ssize_t probe_embed_alone (probe_write_t *write, int fd, ssize_t result)
   return probe_real.sendmsg (fd, &message, write->flags);
 }
 
-int probe_embed_flush (probe_connection_t *self, int fd)
+int probe_embed_flush (probe_connection_t *self, int fd, int flags)
 {
   // Digits stand for bytes that the application has yet to hand in: they stay its own.
   while (self->pending_size && !self->pending_cut) {
-    ssize_t sent = probe_real.send (fd, self->pending, self->pending_size, MSG_NOSIGNAL);
+    ssize_t sent = probe_real.send (fd, self->pending, self->pending_size, flags | MSG_NOSIGNAL);
     if (sent < 0 && (errno == EAGAIN || errno == EINTR))
       return 0;
     if (sent <= 0)

@@ -34,10 +34,10 @@ ssize_t probe_embed_finish (probe_connection_t *self, probe_write_t *write, int 
  * thread for too long: nobody can keep the rest of its insert, so it leaves now (C4).
  * Returns what the application is to see. */
 ssize_t probe_embed_alone (probe_write_t *write, int fd, ssize_t result);
-/* Sends the rest of a cut insert on its own, as the socket's mode has it. 0: not
+/* Sends the rest of a cut insert on its own, as mode and `flags` have it. 0: not
  * now, errno says why. 1: none is left, or none can be sent any more. The caller
  * owns the outbound direction. */
-int probe_embed_flush (probe_connection_t *self, int fd);
+int probe_embed_flush (probe_connection_t *self, int fd, int flags);
 /* Inserts whose rest waits. */
 unsigned probe_embed_waiting (void);
 /* The connection is going away: its rest with it. `send`: try to get it out. */

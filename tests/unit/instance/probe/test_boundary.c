@@ -226,6 +226,22 @@ static void test_file_behind_a_cut_insert (void **state)
   assert_sent (FD, GET, strlen (GET));
 }
 
+/* Nor does it wait for the next write when that may come by another name. */
+static void test_second_name_behind_a_cut_insert (void **state)
+{
+  size_t at;
+  fake_connect (FD);
+  fake[FD].nonblocking = 1;
+  fake[FD].accept = strlen (HEAD) + 10;
+  assert_int_equal (app_write (FD, GET, strlen (GET)), strlen (HEAD));
+  probe_connection_shared (FD);
+  assert_int_equal (probe_connections_pending (), 0);
+  fake[FD].accept = 0;
+  fake_send (FD, "\r\n", 2, 0);
+  assert_int_equal (strlen (cut_line (FD, "traceparent: ", &at)), PROBE_TRACEPARENT_SIZE);
+  assert_sent (FD, GET, strlen (GET));
+}
+
 static void interrupt (int fd)
 {
   fake[fd].during_write = NULL;
@@ -310,6 +326,7 @@ int main (void)
       TEST (test_upgrade_not_granted),
       TEST (test_still_open),
       TEST (test_file_behind_a_cut_insert),
+      TEST (test_second_name_behind_a_cut_insert),
       TEST (test_signal_in_mid_insert),
       TEST (test_reset_in_mid_insert),
       TEST (test_pipelined_short),
