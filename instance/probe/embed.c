@@ -416,8 +416,17 @@ void probe_embed_rollback (probe_connection_t *self, probe_write_t *write, ssize
     size_t gone = edit == write->edit && share.text ? share.text : write->edit[0].size;
     set_pending (self, self->pending + gone, self->pending_size - gone, self->pending_cut);
   }
-  if (share.text && !edit->old)
+  if (edit && share.text && !edit->old)
     set_pending (self, edit->text + share.text, edit->size - share.text, edit->cut != 0);
+}
+
+static ssize_t send_spliced (probe_write_t *write, int fd)
+{
+  struct msghdr message;
+  memset (&message, 0, sizeof message);
+  message.msg_iov = write->iov;
+  message.msg_iovlen = (size_t) write->iov_count;
+  return probe_real.sendmsg (fd, &message, write->flags);
 }
 
 /* Only the insert left, nothing of the application: it has written nothing, and
@@ -434,11 +443,7 @@ ssize_t probe_embed_finish (probe_connection_t *self, probe_write_t *write, int 
   for (int i = 0; i <= PROBE_TRACE_FIELD_MAX; i++) {
     put_pending (self, write);
     splice (write, limit);
-    struct msghdr message;
-    memset (&message, 0, sizeof message);
-    message.msg_iov = write->iov;
-    message.msg_iovlen = (size_t) write->iov_count;
-    ssize_t result = probe_real.sendmsg (fd, &message, write->flags);
+    ssize_t result = send_spliced (write, fd);
     if (result < 0)
       return result;
     size_t app = probe_embed_share (write, (size_t) result).app;
@@ -457,22 +462,22 @@ ssize_t probe_embed_alone (probe_write_t *write, int fd, ssize_t result)
   if (result <= 0)
     return result;
   probe_share_t share = probe_embed_share (write, (size_t) result);
-  const probe_edit_t *edit = share.begun ? &write->edit[share.begun - 1] : NULL;
-  while (share.text && share.text < edit->size && !edit->cut) {
-    ssize_t sent = probe_real.send (fd, edit->text + share.text, edit->size - share.text, MSG_NOSIGNAL);
-    if (sent <= 0) {
-      probe_count (SHM_COUNT_FAULTS, 1);
-      return share.app ? (ssize_t) share.app : -1;
+  if (share.text) {
+    const probe_edit_t *edit = &write->edit[share.begun - 1];
+    while (share.text < edit->size && !edit->cut) {
+      ssize_t sent = probe_real.send (fd, edit->text + share.text, edit->size - share.text, MSG_NOSIGNAL);
+      if (sent <= 0) {
+        probe_count (SHM_COUNT_FAULTS, 1);
+        return share.app ? (ssize_t) share.app : -1;
+      }
+      share.text += (size_t) sent;
     }
-    share.text += (size_t) sent;
   }
   if (share.app)
     return (ssize_t) share.app;
-  struct msghdr message;
-  memset (&message, 0, sizeof message);
-  message.msg_iov = (struct iovec *) (uintptr_t) write->app_iov;
-  message.msg_iovlen = (size_t) write->app_count;
-  return probe_real.sendmsg (fd, &message, write->flags);
+  write->edit_count = 0;
+  splice (write, SIZE_MAX);
+  return send_spliced (write, fd);
 }
 
 int probe_embed_flush (probe_connection_t *self, int fd, int flags)

@@ -204,7 +204,7 @@ static size_t oracle_chunks (const oracle_stream_t *in, size_t at, oracle_t *out
     }
     if (at + digits == in->size)
       return 0;
-    if (digits == 0 || !memchr ("\r\n; \t", in->text[at + digits], 5))
+    if (digits == 0 || !in->text[at + digits] || !strchr ("\r\n; \t", in->text[at + digits]))
       return SIZE_MAX;
     if (!next)
       next = in->size;
