@@ -111,12 +111,6 @@ static inline int interesting (const char *p, const char *end)
 #undef LETTER
 }
 
-/* Two lengths, or chunks for who knows none (H3). */
-static inline int conflicts (const probe_http1_t *self)
-{
-  return self->chunked && (self->length_seen || self->minor == 0);
-}
-
 /* As many lines as do not matter. */
 static const char *field (probe_http1_t *self, const char *p, const char *end)
 {
@@ -240,19 +234,22 @@ static int length_value (probe_http1_t *self, const char *text)
       return -1;
     length = length * 10 + (uint64_t) (text[i] - '0');
   }
-  if (self->length_seen && self->length != length)
+  if (self->chunked || (self->length_seen && self->length != length))
     return -1;
   self->length_seen = 1;
   self->length = length;
   return 0;
 }
 
-/* Only "chunked", alone or last of a list that stands in one field. */
+/* Only "chunked", alone or last of a list that stands in one field; not beside a length,
+ * nor for a version that knows no chunks. */
 static int coding_value (probe_http1_t *self, const char *text)
 {
   static const char chunked[] = "chunked";
   size_t size = self->value_size, want = sizeof chunked - 1;
-  if (self->chunked || size < want || size > PROBE_HTTP1_TOKEN_MAX)
+  if (self->chunked || self->length_seen || self->minor == 0)
+    return -1;
+  if (size < want || size > PROBE_HTTP1_TOKEN_MAX)
     return -1;
   for (size_t i = 0; i < want; i++)
     if ((text[size - want + i] | 0x20) != chunked[i])
@@ -461,10 +458,6 @@ static const char *head_step (probe_http1_t *self, const char *p, const char *en
     if (*p != '\r' && *p != '\n')
       return field (self, p, end);
     self->phase = PHASE_BLANK;
-    if (conflicts (self)) {
-      self->phase = PHASE_FAILED;
-      return p;
-    }
     if (self->side == PROBE_HTTP1_REQUEST) {
       self->heads++;
       *ret_event = PROBE_HTTP1_BLANK;
@@ -562,7 +555,7 @@ probe_http1_event_t probe_http1_skip (probe_http1_t *self, size_t size)
 
 int probe_http1_at_start (const probe_http1_t *self)
 {
-  return self->phase == PHASE_START && self->lead == 0 && !self->cr;
+  return self->phase == PHASE_START && self->lead == 0;
 }
 
 void probe_http1_rewind (probe_http1_t *self, uint32_t heads)

@@ -6,6 +6,7 @@
  *
  * Phases (probe_phase_t), the function of each transition, [the event it gives]:
  *
+ *   START ─start─▶ LEAD_LF ─lead_lf─▶ START             an empty line before a request
  *   START ─start─▶ METHOD ─method─▶ TARGET ─target─▶ PATH, QUERY, SCHEME … AUTHORITY
  *     │ a response                                     │ path, query, absolute, authority
  *     └──────start──────▶ VERSION ◀────────────────────┘
