@@ -46,7 +46,8 @@ BASE_CFLAGS += $(if $(FAULTS),-DWEFT_FAULTS)
 COMMON_SRC := $(wildcard common/*.c)
 CTL_SRC := $(filter-out controller/main.c,$(wildcard controller/*.c controller/*/*.c))
 CAR_SRC := $(filter-out instance/sidecar/main.c,$(wildcard instance/sidecar/*.c instance/sidecar/way_in/*.c)) instance/shm/reader.c
-PROBE_SRC := $(wildcard instance/probe/*.c instance/probe/runtime/*.c) instance/shm/writer.c common/ids.c common/pattern.c common/network.c
+PROBE_SRC := $(wildcard instance/probe/*.c instance/probe/runtime/*.c) instance/shm/writer.c common/ids.c common/pattern.c common/network.c \
+  $(if $(FAULTS),common/fault_step.c)
 ALL_SRC := $(sort $(COMMON_SRC) $(CTL_SRC) $(CAR_SRC) $(PROBE_SRC))
 TEST_SRC := $(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c tests/unit/*/*/*/test_*.c)
 BENCH_SRC := $(wildcard tests/bench/bench_*.c)
@@ -105,7 +106,11 @@ fuzz:
 	scripts/fuzz build/fuzz $(FUZZ_SECONDS)
 
 # What the fault tests start: a writer of events on the shipped objects, and a clock that can be shifted.
-$(B)/tests/fault/event_writer: $(B)/obj/tests/fault/event_writer.o $(call pobj,instance/shm/writer.c common/ids.c)
+$(B)/tests/fault/event_writer: $(B)/obj/tests/fault/event_writer.o $(call pobj,instance/shm/writer.c common/ids.c $(if $(FAULTS),common/fault_step.c))
+	@mkdir -p $(@D)
+	$(CC) $(OPT) $(PROBE_SAN) -o $@ $^ -lpthread $(LDFLAGS)
+# A client and a server through the hooks, while one internal step of the probe after the other fails.
+$(B)/tests/fault/probe_steps: $(B)/obj/tests/fault/probe_steps.o $(call pobj,$(PROBE_SRC))
 	@mkdir -p $(@D)
 	$(CC) $(OPT) $(PROBE_SAN) -o $@ $^ -lpthread $(LDFLAGS)
 $(B)/tests/fault/libclock_shift.so: tests/fault/clock_shift.c
@@ -113,7 +118,7 @@ $(B)/tests/fault/libclock_shift.so: tests/fault/clock_shift.c
 	$(CC) $(BASE_CFLAGS) -fPIC -shared -o $@ $< -ldl
 
 tests: $(TESTS) $(FUZZERS)
-fault-tools: all $(B)/tests/fault/event_writer $(B)/tests/fault/libclock_shift.so
+fault-tools: all $(B)/tests/fault/event_writer $(B)/tests/fault/probe_steps $(B)/tests/fault/libclock_shift.so
 check: all tests
 	scripts/check --no-install
 bench: all $(BENCHES)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../../common/clocks.h"
+#include "../../common/fault_step.h"
 #include "../../common/pattern.h"
 #include "record.h"
 
@@ -64,7 +65,9 @@ static uint32_t instruction_of (const probe_http1_t *head, const probe_exchange_
   if (root && kept_out && !found)
     probe_count (SHM_COUNT_EXCLUDED, 1);
   __atomic_thread_fence (__ATOMIC_ACQUIRE);
-  return __atomic_load_n (&config->serial, __ATOMIC_RELAXED) == serial ? found : 0;
+  return !WEFT_STEP_FAILS ("configuration") && __atomic_load_n (&config->serial, __ATOMIC_RELAXED) == serial
+             ? found
+             : 0;
 }
 
 static const probe_carried_t *carried_by (const probe_http1_t *head)
@@ -127,7 +130,7 @@ static int begin (probe_connection_t *self, uint64_t *now_p)
 {
   const probe_http1_t *head = &self->machine[PROBE_IN];
   uint32_t popped = __atomic_load_n (&self->popped, __ATOMIC_ACQUIRE);
-  if (self->pushed - popped >= PROBE_EXCHANGES_MAX) {
+  if (WEFT_STEP_FAILS ("queue of answers") || self->pushed - popped >= PROBE_EXCHANGES_MAX) {
     probe_give_up (self, SHM_COUNT_GIVEN_UP_OTHER, PROBE_HOLDS (PROBE_IN));
     return 0;
   }
@@ -178,6 +181,8 @@ static int requests (probe_connection_t *self, const char *data, size_t size, si
       break;
     size_t used;
     probe_http1_event_t event = probe_http1_feed (machine, data, size, &used);
+    if (WEFT_STEP_FAILS ("framing of requests read"))
+      event = PROBE_HTTP1_FAILED;
     data += used;
     size -= used;
     if (event == PROBE_HTTP1_MORE)

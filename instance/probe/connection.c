@@ -13,6 +13,8 @@
 #include "record.h"
 #include "socket_calls.h"
 
+#define HOLD_TRIES 100 /* each of them yields, before the rest of an insert is given up for lost */
+
 /* What after_write has to do: count bytes; undo what a short write did not
  * take; follow the answer that left. The same in the middle of a body, by its lessee. */
 typedef enum { MODE_COUNT, MODE_ASK, MODE_ANSWER, MODE_ASK_BODY, MODE_ANSWER_BODY } write_mode_t;
@@ -98,6 +100,11 @@ void probe_connection_shared (int fd)
   probe_connection_t *self = probe_record_known (fd, &generation);
   if (self)
     probe_give_up (self, SHM_COUNT_GIVEN_UP_OTHER, 0);
+  // The next byte may come by the other name.
+  if (self && self->pending_size && probe_hold (self, PROBE_OUT, generation, PROBE_WORK) == 1) {
+    (void) probe_embed_flush (self, fd, MSG_DONTWAIT);
+    probe_release (self, PROBE_OUT);
+  }
   errno = saved;
 }
 
@@ -138,8 +145,18 @@ static void before_ask (probe_connection_t *self, probe_write_t *write)
   if ((state == PROBE_PROVEN || state == PROBE_CANDIDATE) && self->role == PROBE_ROLE_CLIENT)
     probe_embed_before (self, write);
   // Added before the call, as the peer may answer before it returns.
-  self->seen[PROBE_OUT] += write->app_size + (write->insert ? write->insert_size - write->cut : 0);
+  self->seen[PROBE_OUT] += write->app_size + (write->insert ? write->grown : 0);
   __atomic_store_n (&self->calling[PROBE_OUT], 1, __ATOMIC_RELEASE);
+}
+
+/* Where the rest of an insert depends on it: whoever holds the direction never waits in
+ * it, except for the same. */
+static int hold_patiently (probe_connection_t *self, uint32_t generation)
+{
+  int held = -1;
+  for (int i = 0; i < HOLD_TRIES && held < 0; i++)
+    held = probe_hold (self, PROBE_OUT, generation, PROBE_WORK);
+  return held;
 }
 
 /* What before_body did not take. */
@@ -153,6 +170,8 @@ static int before_other (probe_connection_t *self, int fd, probe_write_t *write)
   int answers = self->role == PROBE_ROLE_SERVER &&
                 (probe_state (self) == PROBE_PROVEN || probe_state (self) == PROBE_CANDIDATE);
   int held = probe_hold (self, PROBE_OUT, write->generation, answers ? PROBE_CALL : PROBE_WORK);
+  if (held < 0 && self->pending_size)
+    held = hold_patiently (self, write->generation);
   if (held < 0) {
     probe_give_up (self, SHM_COUNT_GIVEN_UP_BUSY, 0);
     return 1; // only counted
@@ -204,7 +223,8 @@ int probe_connection_before_write (int fd, const struct iovec *iov, int iov_coun
   if (!self || iov_count <= 0)
     return 0;
   ret_write->insert = 0;
-  ret_write->old = ret_write->skipped = 0;
+  ret_write->skipped = ret_write->edit_count = 0;
+  ret_write->text_size = 0;
   ret_write->mode = MODE_COUNT;
   ret_write->record = self;
   if (PROBE_LIKELY (probe_state (self) == PROBE_GIVEN_UP) && !self->pending_size)
@@ -299,17 +319,19 @@ static ssize_t again_plain (int fd, probe_write_t *write)
 /* Less than everything left, or the rest of an insert did. Returns what the application may see. */
 static ssize_t after_short (probe_connection_t *self, int fd, probe_write_t *write, ssize_t result)
 {
-  size_t text = 0, app = result > 0 ? probe_embed_share (write, (size_t) result, &text) : 0;
+  size_t app = result > 0 ? probe_embed_share (write, (size_t) result).app : 0;
   ssize_t seen = result < 0 ? result : (ssize_t) app;
-  int held = probe_hold (self, PROBE_OUT, write->generation, PROBE_WORK);
+  int held = hold_patiently (self, write->generation);
   if (held != 1 || self->turn[PROBE_OUT] != write->turn) {
+    if (held == 0 || (held < 0 && !self->pending_size))
+      seen = probe_embed_alone (write, fd, result);
     if (held)
       probe_give_up (self, SHM_COUNT_GIVEN_UP_BUSY, held == 1 ? PROBE_HOLDS (PROBE_OUT) : 0);
     if (held == 1)
       probe_release (self, PROBE_OUT);
     return seen;
   }
-  size_t all = write->app_size + (write->insert ? write->insert_size - write->cut : 0);
+  size_t all = write->app_size + (write->insert ? write->grown : 0);
   self->seen[PROBE_OUT] -= all - (size_t) (result > 0 ? result : 0);
   probe_embed_rollback (self, write, result);
   if (result > 0 && app == 0)
@@ -339,7 +361,7 @@ static __attribute__ ((noinline)) ssize_t after_write (int fd, probe_write_t *wr
     return result;
   }
   __atomic_store_n (&self->calling[PROBE_OUT], 0, __ATOMIC_RELEASE);
-  if (PROBE_LIKELY (probe_embed_whole (write, result) && !write->old))
+  if (PROBE_LIKELY (probe_embed_whole (write, result)))
     return (ssize_t) write->app_size;
   errno = saved;
   return after_short (self, fd, write, result);
@@ -360,6 +382,20 @@ ssize_t probe_connection_after_write (int fd, probe_write_t *write, ssize_t resu
     }
   }
   return after_write (fd, write, result);
+}
+
+int probe_connection_finish (int fd)
+{
+  int saved = errno, done = 1;
+  uint32_t generation = 0;
+  probe_connection_t *self = probe_record_known (fd, &generation);
+  if (self && self->pending_size && hold_patiently (self, generation) == 1) {
+    done = probe_embed_flush (self, fd, 0);
+    probe_release (self, PROBE_OUT);
+  }
+  if (done)
+    errno = saved;
+  return done;
 }
 
 void probe_connection_sent_opaque (int fd, size_t size)

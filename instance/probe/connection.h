@@ -36,32 +36,45 @@ typedef enum { PROBE_ROLE_UNKNOWN, PROBE_ROLE_CLIENT, PROBE_ROLE_SERVER } probe_
 
 #define PROBE_FDS_MAX         65536 /* higher fds are not tracked, counted TABLE_FULL */
 #define PROBE_CONNECTIONS_MAX 4096
-#define PROBE_EXCHANGES_MAX   16  /* pipelined per connection; beyond: given up */
-#define PROBE_IOV_MAX         64  /* longer vectors are never inserted into */
-#define PROBE_INSERT_MAX      640 /* bytes: a traceparent and a tracestate line */
+#define PROBE_EXCHANGES_MAX   16                        /* pipelined per connection; beyond: given up */
+#define PROBE_IOV_MAX         64                        /* longer vectors are never inserted into */
+#define PROBE_EDITS_MAX       (PROBE_EXCHANGES_MAX + 1) /* one a request in flight, the rest of a cut one */
+#define PROBE_EDIT_MIN        72  /* bytes that every one has room for: the line of a context */
+#define PROBE_INSERT_MAX      640 /* bytes of one: a traceparent and a tracestate line */
+#define PROBE_TEXTS_MAX       (2 * PROBE_INSERT_MAX + PROBE_EDITS_MAX * PROBE_EDIT_MIN) /* of all in one write */
+
+/* One alteration of a write: `text` in front of the application's byte `offset`,
+ * in place of `cut` bytes from there on (0 or all of its size). */
+typedef struct {
+  size_t offset, size, cut;
+  uint32_t head; /* number of the head that it belongs to */
+  uint8_t old;   /* the rest of an earlier one */
+  char *text;    /* in `texts` of its write */
+} probe_edit_t;
 
 /* A write in flight, on the hook's stack. */
 typedef struct {
   int insert; /* 1: send `iov`/`iov_count` instead of the caller's vector */
-  struct iovec iov[PROBE_IOV_MAX + 2];
+  struct iovec iov[PROBE_IOV_MAX + 2 * PROBE_EDITS_MAX];
   int iov_count;
   /* private to connection.c and embed.c */
   void *record;
   uint32_t generation;
   uint32_t turn;   /* of this write in its direction */
   uint8_t mode;    /* what after_write has to do */
-  uint8_t old;     /* the text is the rest of an earlier insert */
   uint8_t skipped; /* all of it is body: no snapshot was taken */
   uint8_t fresh;   /* it begins a request: the number of heads before is snapshot enough */
   uint32_t heads;
-  uint32_t head;               /* number of the head that the text belongs to */
   int flags;                   /* the caller's */
   const struct iovec *app_iov; /* the caller's vector, valid until after_write */
   int app_count;
-  size_t app_size, insert_offset, insert_size;
-  size_t cut;                  /* bytes of the application that the text stands for: 0, or insert_size */
-  uint8_t snapshot[384];       /* of the outbound machine, to roll back a short write */
-  char text[PROBE_INSERT_MAX]; /* the insert */
+  size_t app_size;
+  size_t grown;       /* bytes that leave in addition; valid with `insert` */
+  uint8_t edit_count; /* in the order of their offsets */
+  uint16_t text_size; /* of `texts`, taken */
+  probe_edit_t edit[PROBE_EDITS_MAX];
+  char texts[PROBE_TEXTS_MAX];
+  uint8_t snapshot[384]; /* of the outbound machine, to roll back a short write */
 } probe_write_t;
 
 typedef struct {
@@ -91,6 +104,10 @@ int probe_connection_before_write (int fd, const struct iovec *iov, int iov_coun
 /* `result` and errno of the call. Returns what the application may see, sets
  * errno accordingly; may send the rest of a cut insert (C4). */
 ssize_t probe_connection_after_write (int fd, probe_write_t *write, ssize_t result);
+/* Before bytes leave at fd in a call that cannot carry the rest of a cut insert
+ * (C4). 1: nothing of one is left; 0: errno is what the application is to see
+ * instead of its call. */
+int probe_connection_finish (int fd);
 /* sendfile/splice moved `size` bytes out that nobody looked at. */
 void probe_connection_sent_opaque (int fd, size_t size);
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "../../common/fault_step.h"
 #include "state.h"
 
 #define SUBTASKS_MAX 4096 /* open at once in one VM: 256 KiB; beyond it requests are unknown, counted */
@@ -243,7 +244,7 @@ probe_handle_t probe_context_receive_with (const uint8_t task[WEFT_TASK_ID_SIZE]
   memcpy (half, task, sizeof half);
   // What probe_context_find looks for stands where the request id says; the others anywhere.
   uint64_t where = request ? request : subtask ? subtask : weft_ids_next (probe_ids ());
-  for (uint32_t i = 0; i < PROBES_MAX; i++) {
+  for (uint32_t i = WEFT_STEP_FAILS ("subtask table") ? PROBES_MAX : 0; i < PROBES_MAX; i++) {
     uint32_t index = (place (where) + i) & (SUBTASKS_MAX - 1);
     entry_t *entry = &table[index];
     uint32_t word = __atomic_load_n (&entry->word, __ATOMIC_RELAXED);

@@ -5,13 +5,14 @@
 #include <string.h>
 
 #include "../../common/clocks.h"
+#include "../../common/fault_step.h"
 #include "proof.h"
 #include "record.h"
 #include "socket_calls.h"
 
-_Static_assert(PROBE_TRACE_FIELD_MAX + PROBE_TRACESTATE_FIELD_MAX <= PROBE_INSERT_MAX, "both lines fit");
-
-#define FINISH_TRIES 64 /* calls to get the rest of an insert out of a blocking socket */
+_Static_assert(PROBE_TRACE_FIELD_MAX <= PROBE_EDIT_MIN &&
+                   PROBE_TRACE_FIELD_MAX + PROBE_TRACESTATE_FIELD_MAX <= PROBE_INSERT_MAX,
+               "both lines fit");
 
 static unsigned waiting;
 
@@ -25,7 +26,8 @@ void probe_embed_reset (void)
   waiting = 0;
 }
 
-static void set_pending (probe_connection_t *self, const char *text, size_t size, size_t cut)
+/* `cut`: it stands for as many bytes of the application. */
+static void set_pending (probe_connection_t *self, const char *text, size_t size, int cut)
 {
   if (!self->pending_size && size)
     __atomic_fetch_add (&waiting, 1, __ATOMIC_RELAXED);
@@ -33,7 +35,7 @@ static void set_pending (probe_connection_t *self, const char *text, size_t size
     __atomic_fetch_sub (&waiting, 1, __ATOMIC_RELAXED);
   memmove (self->pending, text, size);
   self->pending_size = (uint16_t) size;
-  self->pending_cut = (uint16_t) cut;
+  self->pending_cut = cut && size;
 }
 
 /* ---- the replaced vector ------------------------------------------------ */
@@ -45,62 +47,87 @@ static void add (probe_write_t *write, const char *data, size_t size)
   write->iov[write->iov_count++].iov_len = size;
 }
 
-/* [before][text][after], `cut` bytes of the application left out after text. */
-static void splice (probe_write_t *write)
+/* The caller's bytes up to `limit`, with the edits in their places. */
+static void splice (probe_write_t *write, size_t limit)
 {
-  size_t at = 0, from = write->insert_offset, to = from + write->cut;
-  int placed = 0;
+  const probe_edit_t *edit = write->edit, *last = edit + write->edit_count;
+  size_t begin = 0, at = 0; // of the part in hand; how far we are
   write->insert = 1;
   write->iov_count = 0;
+  write->grown = 0;
   for (int i = 0; i < write->app_count; i++) {
     const char *data = write->app_iov[i].iov_base;
-    size_t size = write->app_iov[i].iov_len;
-    size_t before = from > at ? from - at : 0;
-    size_t skip = to > at ? to - at : 0;
-    before = before < size ? before : size;
-    skip = skip < size ? skip : size;
-    add (write, data, before);
-    if (!placed && at + size >= from && (before < size || i + 1 == write->app_count)) {
-      add (write, write->text, write->insert_size);
-      placed = 1;
+    size_t end = begin + write->app_iov[i].iov_len;
+    end = end < limit ? end : limit;
+    // An edit stands before a byte, so never behind the last part; the bytes that it is
+    // for may go over into the next.
+    for (; edit < last && edit->offset < end; edit++) {
+      if (edit->offset > at)
+        add (write, data + (at - begin), edit->offset - at);
+      add (write, edit->text, edit->size);
+      write->grown += edit->size - edit->cut;
+      at = edit->offset + edit->cut;
     }
-    add (write, data + skip, size - skip);
-    at += size;
+    if (at < end) {
+      add (write, data + (at - begin), end - at);
+      at = end;
+    }
+    begin += write->app_iov[i].iov_len;
   }
 }
 
-size_t probe_embed_share (const probe_write_t *write, size_t result, size_t *ret_text)
+probe_share_t probe_embed_share (const probe_write_t *write, size_t result)
 {
-  *ret_text = 0;
-  if (!write->insert || result <= write->insert_offset)
-    return result;
-  size_t text = result - write->insert_offset;
-  if (text < write->insert_size) {
-    *ret_text = text;
-    return write->insert_offset + (write->cut ? text : 0);
+  probe_share_t share = {0, 0, 0};
+  for (; write->insert && share.begun < write->edit_count; share.begun++) {
+    const probe_edit_t *edit = &write->edit[share.begun];
+    size_t before = edit->offset - share.app;
+    if (result <= before)
+      break;
+    result -= before;
+    share.app += before;
+    if (result < edit->size) {
+      share.app += edit->cut ? result : 0;
+      share.text = result;
+      share.begun++;
+      return share;
+    }
+    result -= edit->size;
+    share.app += edit->cut;
   }
-  *ret_text = write->insert_size;
-  return result - write->insert_size + write->cut;
+  share.app += result;
+  return share;
 }
 
 int probe_embed_whole (const probe_write_t *write, ssize_t result)
 {
-  size_t all = write->app_size + (write->insert ? write->insert_size - write->cut : 0);
-  return result >= 0 && (size_t) result == all;
+  if (!write->insert)
+    return result >= 0 && (size_t) result == write->app_size;
+  return result >= 0 && (size_t) result == write->app_size + write->grown && !write->edit[0].old;
 }
 
-void probe_embed_pending (probe_connection_t *self, probe_write_t *write)
+/* The rest of a cut insert as the first edit, and only that. */
+static void put_pending (probe_connection_t *self, probe_write_t *write)
 {
+  probe_edit_t *edit = &write->edit[0];
   size_t size = self->pending_size;
   // Digits that stand for the application's: as many as it hands in now.
   if (self->pending_cut && size > write->app_size)
     size = write->app_size;
-  memcpy (write->text, self->pending, size);
-  write->old = 1;
-  write->insert_offset = 0;
-  write->insert_size = size;
-  write->cut = self->pending_cut ? size : 0;
-  splice (write);
+  edit->text = write->texts;
+  write->text_size = (uint16_t) size;
+  memcpy (edit->text, self->pending, size);
+  edit->old = 1;
+  edit->offset = 0;
+  edit->size = size;
+  edit->cut = self->pending_cut ? size : 0;
+  write->edit_count = 1;
+}
+
+void probe_embed_pending (probe_connection_t *self, probe_write_t *write)
+{
+  put_pending (self, write);
+  splice (write, SIZE_MAX);
 }
 
 /* ---- what a request carries --------------------------------------------- */
@@ -124,12 +151,31 @@ static int may_reach (const probe_connection_t *self, const probe_config_t *conf
   return holds && __atomic_load_n (&config->serial, __ATOMIC_RELAXED) == serial;
 }
 
+/* The next alteration of this write; there is one for every request in flight. */
+static probe_edit_t *new_edit (probe_write_t *write, const probe_http1_t *head)
+{
+  probe_edit_t *edit = &write->edit[write->edit_count++];
+  edit->old = 0;
+  edit->cut = 0;
+  edit->head = head->heads;
+  edit->text = write->texts + write->text_size;
+  return edit;
+}
+
+/* For the text of the last edit, so that each one to come has its least. */
+static size_t text_room (const probe_write_t *write)
+{
+  size_t kept = (size_t) (PROBE_EDITS_MAX - write->edit_count) * PROBE_EDIT_MIN;
+  size_t room = sizeof write->texts - write->text_size - kept;
+  return room < PROBE_INSERT_MAX ? room : PROBE_INSERT_MAX;
+}
+
 /* NONE, or why nothing may be altered on this connection now. */
 static weft_reason_t may_touch (probe_connection_t *self, const probe_config_t *config,
                                 const probe_write_t *write)
 {
-  if (write->insert)
-    return WEFT_REASON_PIPELINE; // one alteration a call
+  if (write->edit_count == PROBE_EDITS_MAX)
+    return WEFT_REASON_PIPELINE;
   if (!may_reach (self, config))
     return WEFT_REASON_ADDRESS;
   if (write->app_count > PROBE_IOV_MAX)
@@ -169,24 +215,25 @@ static void carry (probe_connection_t *self, probe_write_t *write, probe_exchang
     return;
   exchange->flags &= ~WEFT_REPORT_ADOPTED;
   exchange->request = weft_ids_next (probe_ids ());
-  probe_hex_put (write->text, exchange->request);
-  write->insert_offset = at + digits - head->head_size;
-  write->insert_size = write->cut = 16;
-  write->head = head->heads;
-  splice (write);
+  probe_edit_t *edit = new_edit (write, head);
+  probe_hex_put (edit->text, exchange->request);
+  edit->offset = at + digits - head->head_size;
+  edit->size = edit->cut = 16;
+  write->text_size += 16;
 }
 
 /* The tracestate of the subtask, as much of it as the head has room for. One that the application
  * sends is not ours to complete. */
-static size_t put_tracestate (char *out, const probe_http1_t *head, const probe_context_t *context,
-                              size_t inserted)
+static size_t put_tracestate (char *out, size_t room, const probe_http1_t *head,
+                              const probe_context_t *context, size_t inserted)
 {
   char text[PROBE_TRACESTATE_MAX];
   size_t size = context && !head->tracestates ? probe_context_tracestate (context->handle, text) : 0;
   size_t all = head->head_size + inserted + 2;
   if (size == 0 || head->fields + 2 > PROBE_EMBED_FIELDS_MAX || all >= PROBE_EMBED_HEAD_MAX)
     return 0;
-  return probe_tracestate_put (out, PROBE_EMBED_HEAD_MAX - all, text, size);
+  return probe_tracestate_put (out, room < PROBE_EMBED_HEAD_MAX - all ? room : PROBE_EMBED_HEAD_MAX - all,
+                               text, size);
 }
 
 static void insert (probe_connection_t *self, probe_write_t *write, probe_exchange_t *exchange,
@@ -207,17 +254,16 @@ static void insert (probe_connection_t *self, probe_write_t *write, probe_exchan
   else
     weft_ids_task (probe_ids (), trace.task);
   take (exchange, &trace);
-  write->insert_offset = at;
-  write->cut = 0;
-  write->head = head->heads;
+  probe_edit_t *edit = new_edit (write, head);
+  edit->offset = at;
   if (config->carrier == WEFT_CARRIER_WEFT || head->foreign) {
     exchange->flags |= WEFT_REPORT_PRIVATE;
-    write->insert_size = probe_weft_task_put (write->text, &trace);
+    edit->size = probe_weft_task_put (edit->text, &trace);
   } else {
-    size_t size = probe_traceparent_put (write->text, &trace, context ? context->flags : 0);
-    write->insert_size = size + put_tracestate (write->text + size, head, context, size);
+    size_t size = probe_traceparent_put (edit->text, &trace, context ? context->flags : 0);
+    edit->size = size + put_tracestate (edit->text + size, text_room (write) - size, head, context, size);
   }
-  splice (write);
+  write->text_size += (uint16_t) edit->size;
 }
 
 static void choose (probe_connection_t *self, probe_write_t *write, probe_exchange_t *exchange, size_t at)
@@ -268,7 +314,12 @@ static void decide (probe_connection_t *self, probe_write_t *write, size_t at)
     probe_give_up (self, SHM_COUNT_GIVEN_UP_TUNNEL, PROBE_HOLDS (PROBE_OUT));
     return;
   }
-  if (number - popped >= PROBE_EXCHANGES_MAX) {
+  if ((int32_t) (number - popped) > 0 && probe_exchange (self, number - 1)->method == PROBE_METHOD_CONNECT) {
+    // Said in advance to whom the tunnel will lead.
+    probe_give_up (self, SHM_COUNT_GIVEN_UP_TUNNEL, PROBE_HOLDS (PROBE_OUT));
+    return;
+  }
+  if (WEFT_STEP_FAILS ("queue of requests") || number - popped >= PROBE_EXCHANGES_MAX) {
     // Full; or popped already: answered before it had been sent.
     if ((int32_t) (number - popped) > 0)
       probe_exchange_bare (self, WEFT_REASON_PIPELINE);
@@ -313,6 +364,8 @@ static int outbound (probe_connection_t *self, probe_write_t *write, const char 
     }
     size_t used;
     probe_http1_event_t event = probe_http1_feed (machine, data, size, &used);
+    if (WEFT_STEP_FAILS ("framing of requests sent"))
+      event = PROBE_HTTP1_FAILED;
     data += used;
     size -= used;
     *at_p += used;
@@ -357,8 +410,11 @@ void probe_embed_before (probe_connection_t *self, probe_write_t *write)
   }
   keep (write, &self->machine[PROBE_OUT]);
   for (int i = 0; i < write->app_count; i++)
-    if (!outbound (self, write, write->app_iov[i].iov_base, write->app_iov[i].iov_len, &at))
-      return;
+    if (write->app_iov[i].iov_len &&
+        !outbound (self, write, write->app_iov[i].iov_base, write->app_iov[i].iov_len, &at))
+      break;
+  if (write->edit_count)
+    splice (write, SIZE_MAX);
 }
 
 /* ---- what the kernel did not take --------------------------------------- */
@@ -374,7 +430,7 @@ static void feed_again (probe_connection_t *self, const probe_write_t *write, si
     const char *data = write->app_iov[i].iov_base;
     size_t part = write->app_iov[i].iov_len < size ? write->app_iov[i].iov_len : size;
     size -= part;
-    for (;;) {
+    while (write->app_iov[i].iov_len) {
       size_t used;
       probe_http1_event_t event = probe_http1_feed (machine, data, part, &used);
       data += used;
@@ -389,54 +445,101 @@ static void feed_again (probe_connection_t *self, const probe_write_t *write, si
 
 void probe_embed_rollback (probe_connection_t *self, probe_write_t *write, ssize_t result)
 {
-  size_t text = 0, app = result > 0 ? probe_embed_share (write, (size_t) result, &text) : 0;
+  probe_share_t share = {0, 0, 0};
+  if (result > 0)
+    share = probe_embed_share (write, (size_t) result);
+  const probe_edit_t *edit = share.begun ? &write->edit[share.begun - 1] : NULL;
   if (probe_state (self) == PROBE_PROVEN || probe_state (self) == PROBE_CANDIDATE) {
     if (write->skipped)
-      probe_http1_unskip (&self->machine[PROBE_OUT], write->app_size - app);
+      probe_http1_unskip (&self->machine[PROBE_OUT], write->app_size - share.app);
     else
-      feed_again (self, write, app);
+      feed_again (self, write, share.app);
     // The blank line is still to come, and what it decides is decided.
-    if (text && !write->old && self->machine[PROBE_OUT].heads < write->head)
+    if (edit && !edit->old && self->machine[PROBE_OUT].heads < edit->head)
       self->machine[PROBE_OUT].mark = 1;
   }
-  if (!write->insert)
-    return;
-  if (write->old)
-    set_pending (self, self->pending + text, self->pending_size - text,
-                 self->pending_cut ? self->pending_size - text : 0);
-  else if (text && text < write->insert_size)
-    set_pending (self, write->text + text, write->insert_size - text,
-                 write->cut ? write->insert_size - text : 0);
+  if (edit && write->edit[0].old) {
+    size_t gone = edit == write->edit && share.text ? share.text : write->edit[0].size;
+    set_pending (self, self->pending + gone, self->pending_size - gone, self->pending_cut);
+  }
+  if (edit && share.text && !edit->old)
+    set_pending (self, edit->text + share.text, edit->size - share.text, edit->cut != 0);
+}
+
+static ssize_t send_spliced (probe_write_t *write, int fd)
+{
+  struct msghdr message;
+  memset (&message, 0, sizeof message);
+  message.msg_iov = write->iov;
+  message.msg_iovlen = (size_t) write->iov_count;
+  return probe_real.sendmsg (fd, &message, write->flags);
 }
 
 /* Only the insert left, nothing of the application: it has written nothing, and
- * must be told so, or wait until some of it has. */
+ * must be told so, or wait until some of it has. A call that succeeds takes a byte
+ * at least; one that fails is the application's to see, with nothing written. */
 ssize_t probe_embed_finish (probe_connection_t *self, probe_write_t *write, int fd)
 {
   if ((write->flags & MSG_DONTWAIT) || probe_kernel.nonblocking (fd)) {
     errno = EAGAIN;
     return -1;
   }
-  for (int i = 0; i < FINISH_TRIES; i++) {
-    probe_embed_pending (self, write);
-    struct msghdr message;
-    memset (&message, 0, sizeof message);
-    message.msg_iov = write->iov;
-    message.msg_iovlen = (size_t) write->iov_count;
-    ssize_t result = probe_real.sendmsg (fd, &message, write->flags);
-    if (result < 0 && errno != EINTR)
+  // Not up to the next edit: what that was for is not decided any more.
+  size_t limit = write->edit_count > 1 ? write->edit[1].offset : SIZE_MAX;
+  for (int i = 0; i <= PROBE_INSERT_MAX; i++) {
+    put_pending (self, write);
+    splice (write, limit);
+    ssize_t result = send_spliced (write, fd);
+    if (result < 0)
       return result;
-    size_t text, app = result > 0 ? probe_embed_share (write, (size_t) result, &text) : 0;
+    size_t app = probe_embed_share (write, (size_t) result).app;
     keep (write, &self->machine[PROBE_OUT]);
-    if (result > 0) {
-      self->seen[PROBE_OUT] += (uint64_t) result;
-      probe_embed_rollback (self, write, result);
-    }
+    self->seen[PROBE_OUT] += (uint64_t) result;
+    probe_embed_rollback (self, write, result);
     if (app)
       return (ssize_t) app;
   }
   errno = EAGAIN;
   return -1;
+}
+
+ssize_t probe_embed_alone (probe_write_t *write, int fd, ssize_t result)
+{
+  if (result <= 0)
+    return result;
+  probe_share_t share = probe_embed_share (write, (size_t) result);
+  if (share.text) {
+    const probe_edit_t *edit = &write->edit[share.begun - 1];
+    while (share.text < edit->size && !edit->cut) {
+      ssize_t sent = probe_real.send (fd, edit->text + share.text, edit->size - share.text, MSG_NOSIGNAL);
+      if (sent <= 0) {
+        probe_count (SHM_COUNT_FAULTS, 1);
+        return share.app ? (ssize_t) share.app : -1;
+      }
+      share.text += (size_t) sent;
+    }
+  }
+  if (share.app)
+    return (ssize_t) share.app;
+  write->edit_count = 0;
+  splice (write, SIZE_MAX);
+  return send_spliced (write, fd);
+}
+
+int probe_embed_flush (probe_connection_t *self, int fd, int flags)
+{
+  // Digits stand for bytes that the application has yet to hand in: they stay its own.
+  while (self->pending_size && !self->pending_cut) {
+    ssize_t sent = probe_real.send (fd, self->pending, self->pending_size, flags | MSG_NOSIGNAL);
+    if (sent < 0 && (errno == EAGAIN || errno == EINTR))
+      return 0;
+    if (sent <= 0)
+      break;
+    self->seen[PROBE_OUT] += (uint64_t) sent;
+    set_pending (self, self->pending + sent, self->pending_size - (size_t) sent, 0);
+  }
+  set_pending (self, self->pending, 0, 0);
+  return 1;
 }
 
 void probe_embed_forget (probe_connection_t *self, int send)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../../common/clocks.h"
+#include "../../common/fault_step.h"
 #include "../shm/writer.h"
 #include "proof.h"
 
@@ -138,6 +139,8 @@ static int answer (probe_connection_t *self, const char *data, size_t size, size
     }
     size_t used;
     probe_http1_event_t event = probe_http1_feed (machine, data, size, &used);
+    if (WEFT_STEP_FAILS ("framing of answers"))
+      event = PROBE_HTTP1_FAILED;
     data += used;
     size -= used;
     if (event == PROBE_HTTP1_MORE)

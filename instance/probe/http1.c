@@ -233,19 +233,22 @@ static int length_value (probe_http1_t *self, const char *text)
       return -1;
     length = length * 10 + (uint64_t) (text[i] - '0');
   }
-  if (self->length_seen && self->length != length)
+  if (self->chunked || (self->length_seen && self->length != length))
     return -1;
   self->length_seen = 1;
   self->length = length;
   return 0;
 }
 
-/* Only "chunked", alone or last of a list that stands in one field. */
+/* Only "chunked", alone or last of a list that stands in one field; not beside a length,
+ * nor for a version that knows no chunks. */
 static int coding_value (probe_http1_t *self, const char *text)
 {
   static const char chunked[] = "chunked";
   size_t size = self->value_size, want = sizeof chunked - 1;
-  if (self->chunked || size < want || size > PROBE_HTTP1_TOKEN_MAX)
+  if (self->chunked || self->length_seen || self->minor == 0)
+    return -1;
+  if (size < want || size > PROBE_HTTP1_TOKEN_MAX)
     return -1;
   for (size_t i = 0; i < want; i++)
     if ((text[size - want + i] | 0x20) != chunked[i])
@@ -356,10 +359,6 @@ static const char *value (probe_http1_t *self, const char *p, const char *end, u
 static probe_http1_event_t head_done (probe_http1_t *self)
 {
   int bodyless = 0;
-  if (self->chunked && (self->length_seen || self->minor == 0)) {
-    self->phase = PHASE_FAILED;
-    return PROBE_HTTP1_FAILED;
-  }
   if (self->side == PROBE_HTTP1_RESPONSE) {
     self->heads++;
     if (self->status == 101 ||
@@ -515,7 +514,7 @@ static const char *body_step (probe_http1_t *self, const char *p, const char *en
 probe_http1_event_t probe_http1_feed (probe_http1_t *self, const void *data, size_t size,
                                       size_t *ret_consumed)
 {
-  const char *p = data, *end = p + size;
+  const char *p = data, *end = size ? p + size : p; // an empty part may have no address
   probe_http1_event_t event = PROBE_HTTP1_MORE;
   if (self->phase == PHASE_DONE) {
     self->phase = PHASE_START;

@@ -4,15 +4,44 @@
  * the contexts it carries and the status of a response. Bodies are skipped by
  * count and never looked at.
  *
- *   START ▶ start line ▶ FIELD ◀▶ name/value/rest of line
- *     ▲                    │ a line that begins with CR or LF: BLANK
- *     │                    ▼
- *     └─── END ◀── body (count | chunks, trailer | until close | none) ◀── HEAD
+ * Phases (probe_phase_t), the function of each transition, [the event it gives]:
+ *
+ *   START ─start─▶ LEAD_LF ─lead_lf─▶ START             an empty line before a request
+ *   START ─start─▶ METHOD ─method─▶ TARGET ─target─▶ PATH, QUERY, SCHEME … AUTHORITY
+ *     │ a response                                     │ path, query, absolute, authority
+ *     └──────start──────▶ VERSION ◀────────────────────┘
+ *   VERSION ─version─▶ VERSION_END ─version_end─▶ FIELD             of a request
+ *   VERSION ─version─▶ STATUS ─status─▶ LINE ─line_rest─▶ FIELD     of a response
+ *
+ *   FIELD ─field─▶ LINE ─line_rest─▶ FIELD                a field that is none of ours
+ *   FIELD ─field─▶ NAME ─name─▶ VALUE ─value─▶ FIELD      one that may be
+ *   FIELD ─head_step─▶ BLANK [BLANK, of a request]        a line begins with CR or LF
+ *   BLANK ─head_step─▶ (BLANK_LF) ─head_done─▶            [HEAD], then the first that fits:
+ *       TUNNEL [TUNNEL]   101, or 2xx to CONNECT; final
+ *       START             another 1xx
+ *       DONE              the answer to HEAD, 204, 304; no length in a request; length 0
+ *       CHUNK_FIRST       Transfer-Encoding: chunked
+ *       BODY              Content-Length
+ *       UNTIL_CLOSE       a response with neither; final, probe_http1_eof ends it
+ *
+ *   DONE ─feed─▶ START [END]            BODY ─count_down, skip─▶ START [END]
+ *   CHUNK_FIRST ─chunk_size─▶ CHUNK_SIZE ─chunk_size─▶ CHUNK_EXT ─line_rest─▶ CHUNK_DATA
+ *        ▲                                                  │ size 0         │ count_down, skip
+ *        └──── chunk_edge ── CHUNK_LF ◀─ chunk_edge ─ CHUNK_CR ◀─────────────┘
+ *   TRAILER (from size 0) ─trailer─▶ TRAILER_LINE ─line_rest─▶ TRAILER
+ *   TRAILER ─trailer─▶ (TRAILER_LF) ─trailer─▶ START [END]
+ *
+ *   in a start line ─▶ FAILED_FOREIGN [FAILED]      anywhere else ─▶ FAILED [FAILED]
  *
  *  H1  a stream gives the same events however it is cut into calls
- *  H2  FAILED and TUNNEL are final
+ *  H2  FAILED, FAILED_FOREIGN and TUNNEL are final; so is UNTIL_CLOSE, but for the end
  *  H3  what is doubtful (two lengths, obsolete folding of a field that
  *      matters, a bare CR, a bad chunk) fails: nobody guesses a boundary
+ *  H4  BLANK is said once a head, with none of its blank line consumed, and only
+ *      where nothing in the head contradicts itself
+ *  H5  in BODY, UNTIL_CLOSE and CHUNK_DATA bytes are counted and not looked at, and
+ *      `left` is how many there are to come: more than 0
+ *  H6  all state is in the struct, of fixed size; no head is longer than HEAD_MAX
  *
  * Pure: no I/O, no globals, no allocation; plain data that may be copied. */
 #ifndef PROBE_HTTP1_H

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "../../common/fault_step.h"
 #include "record.h"
 
 #define STABLE_TRIES 4 /* reads of the kernel's counts until two agree */
@@ -101,6 +102,11 @@ static int real_nonblocking (int fd)
 
 probe_kernel_t probe_kernel = {real_describe, real_counts, real_nonblocking};
 
+static int kernel_counts (int fd, probe_counts_t *ret_counts)
+{
+  return WEFT_STEP_FAILS ("counts") ? -1 : probe_kernel.counts (fd, ret_counts);
+}
+
 /* ---- the proof ---------------------------------------------------------- */
 /* Only what is seen from birth can be a unix socket in state PROVEN. */
 static int is_unix (const probe_connection_t *self)
@@ -110,7 +116,7 @@ static int is_unix (const probe_connection_t *self)
 
 static int agrees (const probe_connection_t *self, const probe_counts_t *counts)
 {
-  return counts->written == self->base[PROBE_OUT] + self->seen[PROBE_OUT] &&
+  return !WEFT_STEP_FAILS ("agreement") && counts->written == self->base[PROBE_OUT] + self->seen[PROBE_OUT] &&
          counts->read == self->base[PROBE_IN] + __atomic_load_n (&self->seen[PROBE_IN], __ATOMIC_ACQUIRE);
 }
 
@@ -126,7 +132,7 @@ int probe_proof_holds (probe_connection_t *self)
     // Looked at first: who is in a call now may be behind it when we count.
     calling |= __atomic_load_n (&self->calling[PROBE_IN], __ATOMIC_ACQUIRE) |
                __atomic_load_n (&self->calling[PROBE_OUT], __ATOMIC_ACQUIRE);
-    if (probe_kernel.counts (self->fd, &counts) == 0 && agrees (self, &counts))
+    if (kernel_counts (self->fd, &counts) == 0 && agrees (self, &counts))
       return 1;
     if (!calling && i)
       return 0;
@@ -169,7 +175,7 @@ int probe_proof_candidate (probe_connection_t *self, probe_direction_t direction
     return 0;
   if (!probe_try_hold (self, other))
     return 0;
-  int ok = probe_kernel.counts (self->fd, &counts) == 0;
+  int ok = kernel_counts (self->fd, &counts) == 0;
   int fresh = ok && untouched (self, direction, &counts, size);
   // An answer that is still waiting belongs to a request that we did not see.
   if (!fresh && (!request || (direction == PROBE_OUT && counts.unread)))
@@ -189,7 +195,7 @@ int probe_proof_candidate (probe_connection_t *self, probe_direction_t direction
 int probe_proof_complete (probe_connection_t *self)
 {
   probe_counts_t counts;
-  if (probe_kernel.counts (self->fd, &counts) || !agrees (self, &counts) || counts.unread)
+  if (kernel_counts (self->fd, &counts) || !agrees (self, &counts) || counts.unread)
     return 0;
   probe_count_bytes (self);
   uint8_t candidate = PROBE_CANDIDATE;

@@ -54,7 +54,8 @@ void probe_leases_begin (void)
 void probe_lease (probe_connection_t *self, probe_direction_t direction)
 {
   uint32_t generation = self->generation;
-  if (!leases || self->shy[direction] || self->pending_size || probe_state (self) != PROBE_PROVEN) {
+  if (WEFT_STEP_FAILS ("leasing") || !leases || self->shy[direction] || self->pending_size ||
+      probe_state (self) != PROBE_PROVEN) {
     probe_release (self, direction);
     return;
   }
@@ -72,7 +73,7 @@ static int take_lease (probe_connection_t *self, probe_direction_t direction, ui
   int out = __atomic_load_n (&self->lessee[direction], __ATOMIC_RELAXED) == (uintptr_t) &probe_me;
   if (!out) {
     self->shy[direction] = 1;
-    out = membarrier (MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0 &&
+    out = !WEFT_STEP_FAILS ("membarrier") && membarrier (MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0 &&
           __atomic_load_n (&self->section[direction], __ATOMIC_ACQUIRE) == generation << 1;
   }
   __atomic_store_n (&self->busy[direction], probe_word (generation, out ? to : PROBE_LEASED),
@@ -102,7 +103,7 @@ int probe_hold_slow (probe_connection_t *self, probe_direction_t direction, uint
 int probe_take (probe_connection_t *self, probe_direction_t direction, uint32_t to, int yields)
 {
   uint32_t generation = __atomic_load_n (&self->generation, __ATOMIC_RELAXED);
-  for (int i = 0; i < yields; i++) {
+  for (int i = WEFT_STEP_FAILS ("take") ? yields : 0; i < yields; i++) {
     if (probe_swap (self, direction, generation, PROBE_FREE, to) ||
         probe_swap (self, direction, generation, PROBE_CALL, to))
       return 1;
@@ -153,6 +154,10 @@ probe_connection_t *probe_record_new (int fd, probe_state_t state)
       &pool_free, &head,
       __atomic_load_n (&probe_pool[index - 1].next_free, __ATOMIC_RELAXED) | ((head >> 32) + 1) << 32, 0,
       __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+  if (WEFT_STEP_FAILS ("pool")) {
+    probe_count (SHM_COUNT_TABLE_FULL, 1);
+    return NULL;
+  }
   if (!index) {
     if (__atomic_load_n (&pool_fresh, __ATOMIC_RELAXED) >= PROBE_CONNECTIONS_MAX ||
         (index = __atomic_add_fetch (&pool_fresh, 1, __ATOMIC_RELAXED)) > PROBE_CONNECTIONS_MAX) {
@@ -227,11 +232,16 @@ void probe_record_drop (int fd)
 probe_connection_t *probe_record_publish (int fd, probe_connection_t *self)
 {
   uint32_t none = 0;
-  if (__atomic_compare_exchange_n (&probe_fds[fd], &none, entry_of (self), 0, __ATOMIC_ACQ_REL,
-                                   __ATOMIC_RELAXED))
+  if (!WEFT_STEP_FAILS ("publish") && __atomic_compare_exchange_n (&probe_fds[fd], &none, entry_of (self), 0,
+                                                                   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
     return self;
   record_close (self, WEFT_ERROR_NONE, 0);
   return NULL;
+}
+
+static probe_socket_t kernel_describe (int fd, weft_address_t *ret_local, weft_address_t *ret_peer)
+{
+  return WEFT_STEP_FAILS ("describe") ? PROBE_SOCKET_NONE : probe_kernel.describe (fd, ret_local, ret_peer);
 }
 
 static void describe (probe_connection_t *self, const weft_address_t *local, const weft_address_t *peer)
@@ -250,7 +260,7 @@ static probe_connection_t *first_sight (int fd)
 {
   weft_address_t local, peer;
   probe_connection_t *self = NULL;
-  if (probe_kernel.describe (fd, &local, &peer) == PROBE_SOCKET_STREAM)
+  if (kernel_describe (fd, &local, &peer) == PROBE_SOCKET_STREAM)
     self = probe_record_new (fd, peer.family == 1 ? PROBE_GIVEN_UP : PROBE_UNKNOWN);
   if (!self) {
     __atomic_store_n (&probe_fds[fd], PROBE_NO_STREAM | RECHECK_CALLS, __ATOMIC_RELAXED);
@@ -295,7 +305,7 @@ int probe_record_ready (probe_connection_t *self, int fd)
   weft_address_t local, peer;
   if (PROBE_LIKELY (__atomic_load_n (&self->described, __ATOMIC_ACQUIRE)))
     return 1;
-  switch (probe_kernel.describe (fd, &local, &peer)) {
+  switch (kernel_describe (fd, &local, &peer)) {
   case PROBE_SOCKET_STREAM:
     describe (self, &local, &peer);
     return 1;

@@ -35,6 +35,7 @@
 
 #include <errno.h>
 
+#include "../../common/fault_step.h"
 #include "exchange.h"
 #include "start_line.h"
 
@@ -42,9 +43,9 @@ enum { PROBE_FREE = 0, PROBE_WORK = 1, PROBE_CALL = 2, PROBE_DEAD = 3, PROBE_LEA
 #define PROBE_OWNER_BITS 3
 #define PROBE_OWNER_MASK ((1u << PROBE_OWNER_BITS) - 1)
 
-#define PROBE_CLOSE_YIELDS   1000         /* for a thread to leave its section before a record is lost */
-#define PROBE_COUNT_EVERY    (256u << 10) /* bytes kept back from the shared counters, which cost a lock each */
-#define PROBE_COUNT_REQUESTS 64           /* the same, of requests */
+#define PROBE_CLOSE_YIELDS   1000       /* for a thread to leave its section before a record is lost */
+#define PROBE_COUNT_EVERY    (4u << 20) /* bytes kept back from the shared counters, which cost a lock each */
+#define PROBE_COUNT_REQUESTS 64         /* the same, of requests */
 
 /* fd table entry: 0 unknown | NO_STREAM and a countdown | index + 1 and the low
  * bits of the generation. */
@@ -87,6 +88,8 @@ static inline int probe_swap (probe_connection_t *self, probe_direction_t direct
 static inline int probe_hold (probe_connection_t *self, probe_direction_t direction, uint32_t generation,
                               uint32_t to)
 {
+  if (WEFT_STEP_FAILS ("hold"))
+    return -1;
   if (PROBE_LIKELY (probe_swap (self, direction, generation, PROBE_FREE, to)))
     return 1;
   return probe_hold_slow (self, direction, generation, to);
@@ -127,7 +130,7 @@ static inline int probe_lease_enter (probe_connection_t *self, probe_direction_t
                                      uint32_t generation)
 {
   uint32_t leased = probe_word (generation, PROBE_LEASED);
-  if (!probe_lease_mine (self, direction, generation))
+  if (!probe_lease_mine (self, direction, generation) || WEFT_STEP_FAILS ("lease"))
     return 0;
   __atomic_store_n (&self->section[direction], generation << 1 | 1, __ATOMIC_RELAXED);
   __atomic_signal_fence (__ATOMIC_SEQ_CST); // the processor's half is the taker's barrier

@@ -125,7 +125,19 @@ typedef struct {
   const struct msghdr *message; /* the caller's, NULL unless sendmsg */
 } write_call_t;
 
-/* 0: the plain call and nothing more. MSG_OOB leaves the order of the stream;
+/* 0: the rest of an insert comes before these bytes, and cannot leave now. */
+static int finished (int fd)
+{
+  if (PROBE_LIKELY (!probe_connections_pending ()) || probe_inside)
+    return 1;
+  probe_enter ();
+  int done = probe_connection_finish (fd);
+  probe_leave ();
+  return done;
+}
+
+/* 0: the plain call and nothing more; negative, with such flags alone: none, errno
+ * says why. MSG_OOB leaves the order of the stream;
  * MSG_ZEROCOPY reads its vector after the call has returned, and ours is on the
  * stack; MSG_FASTOPEN opens a connection that we have not seen yet. */
 static inline __attribute__ ((always_inline)) int before_write (int fd, const struct iovec *iov, int count,
@@ -135,7 +147,7 @@ static inline __attribute__ ((always_inline)) int before_write (int fd, const st
     return 0;
   if (PROBE_UNLIKELY (flags & (MSG_OOB | MSG_ZEROCOPY | MSG_FASTOPEN))) {
     probe_two_names (fd);
-    return 0;
+    return finished (fd) ? 0 : -1;
   }
   probe_enter ();
   int tracked = probe_connection_before_write (fd, iov, count, flags, ret_write);
@@ -186,8 +198,9 @@ ssize_t probe_active_send (int fd, const void *data, size_t size, int flags)
 {
   probe_write_t state;
   struct iovec iov = {(void *) (uintptr_t) data, size};
-  if (!before_write (fd, &iov, 1, flags, &state))
-    return probe_real.send (fd, data, size, flags);
+  int tracked = before_write (fd, &iov, 1, flags, &state);
+  if (tracked <= 0)
+    return tracked ? -1 : probe_real.send (fd, data, size, flags);
   return after_write (fd, &state,
                       state.insert ? send_replaced (fd, &state, NULL, flags)
                                    : probe_real.send (fd, data, size, flags));
@@ -198,8 +211,9 @@ ssize_t probe_active_sendto (int fd, const void *data, size_t size, int flags, c
 {
   probe_write_t state;
   struct iovec iov = {(void *) (uintptr_t) data, size};
-  if (!before_write (fd, &iov, 1, flags, &state))
-    return probe_real.sendto (fd, data, size, flags, to, to_size);
+  int tracked = before_write (fd, &iov, 1, flags, &state);
+  if (tracked <= 0)
+    return tracked ? -1 : probe_real.sendto (fd, data, size, flags, to, to_size);
   struct msghdr callers;
   memset (&callers, 0, sizeof callers);
   callers.msg_name = (void *) (uintptr_t) to;
@@ -213,9 +227,11 @@ ssize_t probe_active_sendmsg (int fd, const struct msghdr *message, int flags)
 {
   probe_write_t state;
   give_up_passed (message);
-  if (!message || message->msg_iovlen > INT_MAX ||
-      !before_write (fd, message->msg_iov, (int) message->msg_iovlen, flags, &state))
-    return probe_real.sendmsg (fd, message, flags);
+  int tracked = 0;
+  if (message && message->msg_iovlen <= INT_MAX)
+    tracked = before_write (fd, message->msg_iov, (int) message->msg_iovlen, flags, &state);
+  if (tracked <= 0)
+    return tracked ? -1 : probe_real.sendmsg (fd, message, flags);
   return after_write (fd, &state,
                       state.insert ? send_replaced (fd, &state, message, flags)
                                    : probe_real.sendmsg (fd, message, flags));
@@ -224,6 +240,8 @@ ssize_t probe_active_sendmsg (int fd, const struct msghdr *message, int flags)
 int probe_active_sendmmsg (int fd, struct mmsghdr *messages, unsigned count, int flags)
 {
   probe_two_names (fd);
+  if (!finished (fd))
+    return -1;
   return probe_real.sendmmsg (fd, messages, count, flags);
 }
 
@@ -241,16 +259,22 @@ static ssize_t sent_opaque (int fd, ssize_t result)
 
 ssize_t probe_active_sendfile (int out, int in, off_t *offset, size_t size)
 {
+  if (!finished (out))
+    return -1;
   return sent_opaque (out, probe_real.sendfile (out, in, offset, size));
 }
 
 ssize_t probe_active_sendfile64 (int out, int in, off64_t *offset, size_t size)
 {
+  if (!finished (out))
+    return -1;
   return sent_opaque (out, probe_real.sendfile64 (out, in, offset, size));
 }
 
 ssize_t probe_active_splice (int in, off64_t *in_at, int out, off64_t *out_at, size_t size, unsigned flags)
 {
   probe_two_names (in); /* bytes leave it that nobody looks at */
+  if (!finished (out))
+    return -1;
   return sent_opaque (out, probe_real.splice (in, in_at, out, out_at, size, flags));
 }

@@ -35,15 +35,19 @@ static void name_add (probe_http1_t *self, char c)
 static const char *start (probe_http1_t *self, const char *p)
 {
   if (*p == '\r' || *p == '\n') {
-    if (self->side == PROBE_HTTP1_RESPONSE || self->lead >= 2 * LEAD_MAX)
-      self->phase = PHASE_FAILED;
-    else
-      self->lead++;
-    return p + 1;
+    self->phase = PHASE_LEAD_LF;
+    return *p == '\r' ? p + 1 : p;
   }
   begin (self);
   self->phase = self->side == PROBE_HTTP1_REQUEST ? PHASE_METHOD : PHASE_VERSION;
   return p;
+}
+
+static const char *lead_lf (probe_http1_t *self, const char *p)
+{
+  int good = self->side == PROBE_HTTP1_REQUEST && *p == '\n' && ++self->lead <= LEAD_MAX;
+  self->phase = good ? PHASE_START : PHASE_FAILED;
+  return p + 1;
 }
 
 static const char *method (probe_http1_t *self, const char *p, const char *end)
@@ -277,8 +281,8 @@ static const char *step (probe_http1_t *self, const char *p, const char *end)
 const char *probe_start_line (probe_http1_t *self, const char *p, const char *end)
 {
   // A head is counted from its first byte: what stands before it ends a step.
-  if (self->phase == PHASE_START)
-    return start (self, p);
+  if (self->phase <= PHASE_LEAD_LF)
+    return self->phase == PHASE_START ? start (self, p) : lead_lf (self, p);
   do
     p = step (self, p, end);
   while (p < end && self->phase < PHASE_LINE);

@@ -9,6 +9,7 @@
 /* Phases up to PHASE_BLANK_LF are parts of a head: their bytes count into head_size. */
 typedef enum {
   PHASE_START,
+  PHASE_LEAD_LF, /* in an empty line before the start line */
   PHASE_METHOD,
   PHASE_TARGET,
   PHASE_PATH,

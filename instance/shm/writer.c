@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../common/fault_step.h"
 #include "../../common/ids.h"
 #include "../../common/status.h"
 
@@ -166,7 +167,7 @@ int shm_write (void *base, uint32_t tid, const weft_report_t *report)
   shm_status_t *status = shm_status (base);
   uint32_t first = last_ring != NO_RING ? last_ring : tid % SHM_RINGS;
   int full = 0;
-  for (uint32_t i = 0; i < SHM_RINGS; i++) {
+  for (uint32_t i = WEFT_STEP_FAILS ("ring") ? SHM_RINGS : 0; i < SHM_RINGS; i++) {
     uint32_t n = (first + i) % SHM_RINGS;
     shm_ring_t *ring = shm_ring (base, n);
     uint32_t nobody = 0;

@@ -249,7 +249,7 @@ static void test_late_calls (void **state)
   assert_int_equal (probe_connection_before_write (FD, &out, 1, 0, &write), 1);
   assert_int_equal (write.insert, 1);
   probe_connection_closing (FD);
-  size_t all = out.iov_len + write.insert_size;
+  size_t all = out.iov_len + write.grown;
   assert_int_equal (probe_connection_after_write (FD, &write, (ssize_t) all), out.iov_len);
 }
 
@@ -475,7 +475,7 @@ static void *storm (void *arg)
       break;
     default:
       if (probe_connection_before_write (fd, &out, 1, 0, &write)) {
-        size_t all = out.iov_len + (write.insert ? write.insert_size - write.cut : 0);
+        size_t all = out.iov_len + (write.insert ? write.grown : 0);
         size_t part = rand_r (&seed) % 4 ? all : 1 + (size_t) rand_r (&seed) % all;
         ssize_t seen = probe_connection_after_write (fd, &write, (ssize_t) part);
         if (seen > (ssize_t) out.iov_len)

@@ -423,24 +423,28 @@ static void test_answered_inside_the_call (void **state)
   }
 }
 
+/* All requests of one write are marked. */
 static void test_pipelined (void **state)
 {
+  static const char three[] = GET GET "HEAD /h HTTP/1.1\r\n\r\n";
   size_t at;
   fake_connect (FD);
-  app_say (FD, GET GET "HEAD /h HTTP/1.1\r\n\r\n");
-  assert_int_equal (strlen (cut_line (FD, "traceparent: ", &at)), PROBE_TRACEPARENT_SIZE);
-  assert_int_equal (at, strlen (HEAD));
-  assert_sent (FD, GET GET "HEAD /h HTTP/1.1\r\n\r\n", 2 * strlen (GET) + 20);
-  assert_int_equal (fake_reports[0].report.kind, WEFT_REPORT_BARE);
-  assert_int_equal (fake_reports[0].report.reason, WEFT_REASON_PIPELINE);
+  app_say (FD, three);
+  for (size_t i = 0; i < 3; i++) {
+    assert_int_equal (strlen (cut_line (FD, "traceparent: ", &at)), PROBE_TRACEPARENT_SIZE);
+    assert_int_equal (at, i < 2 ? i * strlen (GET) + strlen (HEAD) : sizeof three - 3);
+  }
+  assert_sent (FD, three, sizeof three - 1);
+  assert_int_equal (fake_report_count, 0);
   app_say (FD, "GET /last HTTP/1.1\r\n\r\n");
   app_hear (FD, OK OK
             "HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\nHTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n");
-  assert_int_equal (fake_report_count, 3);
-  assert_string_equal (fake_reports[1].name, "GET /a");
-  assert_int_equal (fake_reports[1].report.status, 200);
-  assert_string_equal (fake_reports[2].name, "GET /last");
-  assert_int_equal (fake_reports[2].report.status, 404);
+  assert_int_equal (fake_report_count, 4);
+  assert_string_equal (fake_reports[0].name, "GET /a");
+  assert_int_equal (fake_reports[0].report.status, 200);
+  assert_string_equal (fake_reports[3].name, "GET /last");
+  assert_int_equal (fake_reports[3].report.status, 404);
+  assert_int_equal (fake_counter (SHM_COUNT_EMBEDDED), 4);
 }
 
 static void test_too_many_in_flight (void **state)

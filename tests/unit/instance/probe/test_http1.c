@@ -172,7 +172,7 @@ static void test_content_length (void **state)
   request ("POST /a HTTP/1.1\r\nContent-Length: \r\n\r\n", "F0");
   request ("POST /a HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n", "F0");
   request ("POST /a HTTP/1.1\r\nContent-Length : 5\r\n\r\n", "F0");
-  request ("POST /a HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", "B65 F0");
+  request ("POST /a HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", "F0");
 }
 
 static void test_body_that_is_requests (void **state)
@@ -197,7 +197,7 @@ static void test_chunked (void **state)
   request ("POST / HTTP/1.1\r\nTransfer-Encoding: chunked, gzip\r\n\r\n", "F0");
   request ("POST / HTTP/1.1\r\nTransfer-Encoding: xchunked\r\n\r\n", "F0");
   request ("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", "F0");
-  request ("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", "B45 F0");
+  request ("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", "F0");
 }
 
 static void test_names (void **state)

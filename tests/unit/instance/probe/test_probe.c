@@ -37,6 +37,10 @@ void probe_connections_flush (void)
   __atomic_add_fetch (&flushes, 1, __ATOMIC_SEQ_CST);
   flushed_early |= finishing;
 }
+int probe_connection_finish (int fd)
+{
+  return 1;
+}
 unsigned probe_connections_pending (void)
 {
   finish_looks++;

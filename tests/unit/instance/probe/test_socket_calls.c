@@ -25,7 +25,7 @@
 uint32_t probe_actions;
 
 static char trace[4096];
-static int tracked, inserting, nested;
+static int tracked, inserting, nested, waiting;
 static ssize_t kernel_result;
 static int kernel_errno;
 static struct msghdr sent;
@@ -90,6 +90,16 @@ void probe_connection_sent_opaque (int fd, size_t size)
 {
   note ("opaque %d %zu;", fd, size);
   errno = 99;
+}
+unsigned probe_connections_pending (void)
+{
+  return waiting;
+}
+int probe_connection_finish (int fd)
+{
+  note ("finish %d;", fd);
+  errno = EAGAIN;
+  return waiting == 1;
 }
 int probe_connection_before_read (int fd, probe_read_t *ret_read)
 {
@@ -167,7 +177,7 @@ static int begin (void **state)
   trace[0] = 0;
   probe_actions = WEFT_ACTION_CAPTURE;
   tracked = 1;
-  inserting = nested = 0;
+  inserting = nested = waiting = 0;
   kernel_result = 3;
   kernel_errno = 0;
   probe_calls_owner (getpid ());
@@ -314,6 +324,23 @@ static void test_sendfile_is_opaque (void **state)
   probe_hook_sendfile (FD, 3, NULL, 10);
   assert_string_equal (trace, "sendfile 7;opaque 7 3;sendfile 7;");
   assert_int_equal (errno, EAGAIN);
+}
+
+static void test_rest_of_an_insert_comes_first (void **state)
+{
+  struct mmsghdr several;
+  waiting = 1; // it can be sent now
+  assert_int_equal (probe_hook_sendfile (FD, 3, NULL, 10), 3);
+  assert_string_equal (trace, "finish 7;sendfile 7;opaque 7 3;");
+  trace[0] = 0;
+  waiting = 2; // it cannot: the call fails as it would have for a full socket
+  assert_int_equal (probe_hook_sendfile (FD, 3, NULL, 10), -1);
+  assert_int_equal (errno, EAGAIN);
+  assert_int_equal (probe_hook_splice (3, NULL, FD, NULL, 10, 0), -1);
+  assert_int_equal (probe_hook_sendmmsg (FD, &several, 1, 0), -1);
+  assert_int_equal (probe_hook_send (FD, "abc", 3, MSG_ZEROCOPY), -1);
+  assert_int_equal (errno, EAGAIN);
+  assert_string_equal (trace, "finish 7;shared 3;finish 7;shared 7;finish 7;shared 7;finish 7;");
 }
 
 static void test_passed_fds_have_two_names (void **state)
@@ -498,6 +525,7 @@ int main (void)
       TEST (test_zerocopy_is_never_inserted_into),
       TEST (test_bad_vectors_are_the_kernels),
       TEST (test_sendfile_is_opaque),
+      TEST (test_rest_of_an_insert_comes_first),
       TEST (test_passed_fds_have_two_names),
       TEST (test_connect),
       TEST (test_accept),
