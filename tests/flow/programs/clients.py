@@ -175,6 +175,28 @@ def dribble():
             got(answer)
 
 
+# ---- servers with limits: what they answer is printed -----------------------------
+def ask_count(label, fields):
+    head = b"GET /count HTTP/1.1\r\n" + b"".join(b"%s: %s\r\n" % field for field in fields) + b"\r\n"
+    with raw_socket() as client:
+        client.sendall(head)
+        answer = http.client.HTTPResponse(client)
+        answer.begin()
+        text = answer.read()
+        print(label, answer.status, text.decode() if answer.status == 200 else "", flush=True)
+
+
+def many_fields():
+    for count in (20, 63, 64, 65, 99, 100):
+        ask_count(count, [(b"Host", b"x")] + [(b"X-%d" % i, b"1") for i in range(count - 1)])
+
+
+def long_heads():
+    for size in (1000, 6000, 6200, 8100, 8300):
+        rest = size - len(b"GET /count HTTP/1.1\r\nHost: x\r\nX-Long: \r\n\r\n")
+        ask_count(size, [(b"Host", b"x"), (b"X-Long", b"c" * rest)])
+
+
 # ---- bodies that pass no write call; descriptors with two names -----------------
 def sendfile():
     """socket.sendfile: the head by send, the body by sendfile, twice on one connection."""

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers whose requests are captured answer, to the byte, as they do without weft, and what
+they were sent reached them unaltered; files leave by sendfile. And servers with limits answer
+what is just below them: a head that is already long gets no trace field."""
+import contextlib
+import pathlib
+import subprocess
+
+import driver
+import processes
+import pytest
+import wire
+from conftest import missing
+from fixtures_chain import instruct
+from fixtures_probe import ACTIVE, state
+from fixtures_wire import PROGRAMS, embed
+from tap import Tap
+
+TOMCAT = pathlib.Path("/usr/share/java")
+ALWAYS = (driver.thousand, driver.uploads, driver.shapes, driver.pipelined, driver.files)
+BARE, HEAD_LIMIT = 3, 6  # common/PROTOCOL.md
+REQUESTS = 1000 + 7 + 5 + 12 + 16 + 9  # of twenty in one write 16 are followed, then the connection is left alone
+
+
+@pytest.fixture(scope="module")
+def tomcat(tmp_path_factory):
+    """Compiled once: the class path of a server in Tomcat."""
+    parts = "annotations-api", "api", "catalina", "coyote", "jaspic-api", "jni", "juli", "servlet-api", "util", "util-scan"
+    path = ":".join(str(TOMCAT / f"tomcat10-{part}.jar") for part in parts)
+    if not (TOMCAT / "tomcat10-catalina.jar").exists():
+        missing("Tomcat (Debian: libtomcat10-java)")
+    target = tmp_path_factory.mktemp("tomcat")
+    compiler = processes.javac(processes.java_home(17))
+    subprocess.run([compiler, "-cp", path, "-d", target, PROGRAMS / "TomcatServer.java"], check=True)
+    return f"{target}:{path}"
+
+
+@pytest.fixture
+def files(stage):
+    place = stage.directory / "files"
+    (place / "static").mkdir(parents=True)
+    for name, size in (("large", 3_000_000), ("small", 100)):
+        for at in (place, place / "static"):
+            (at / name).write_bytes(wire.noise(size))
+    return place
+
+
+def start(stage, command, port):
+    process = stage.start(command, stdin=subprocess.DEVNULL, stderr=open(stage.directory / "server.err", "ab"),
+                          stdout=subprocess.DEVNULL, env=stage.env(), cwd=stage.directory)
+    processes.wait_until(lambda: processes.listens(port), 30, "the server listening")
+    return process
+
+
+def capture(stage, pid):
+    stage.wait_instances(1)
+    instruct(stage, "--root", f"pid={pid}", "--embed", f"pid={pid}")
+    processes.wait_until(lambda: state(pid)[0] == ACTIVE, 5, "active probe")
+
+
+def answers(stage, rng, command, conversations, join=None):
+    """Talks to the server without weft and under an active instruction, and compares."""
+    port = processes.free_port(rng)
+    command = [port if word == "PORT" else word for word in command]
+    process = start(stage, command, port)
+    plain = [talk(port) for talk in conversations]
+    stage.stop(process)
+    run = [] if join else [stage.build / "weft", "run", "--service", "server", "--"]
+    process = start(stage, run + command, port)
+    if join:
+        join(process)
+    capture(stage, process.pid)
+    marked = [talk(port) for talk in conversations]
+    assert wire.check(plain, marked, rng) == 0, "answers carry nothing of ours"
+    return sum(name["executions"] for name in settled(stage))
+
+
+def settled(stage):
+    """The list of `weft tasks` once it stands still."""
+    last = []
+
+    def still():
+        nonlocal last
+        before, last = last, stage.json("tasks")
+        return last if last and last == before else None
+    return processes.wait_until(still, 10, "tasks", 0.4)
+
+
+def test_http_server(stage, controller, rng, files):
+    seen = answers(stage, rng, [processes.PYTHON, PROGRAMS / "servers.py", "stdlib", "PORT", files], ALWAYS)
+    assert seen == REQUESTS
+
+
+def test_aiohttp_server(stage, controller, rng, files):
+    command = [processes.PYTHON, PROGRAMS / "servers.py", "aiohttp", "PORT", files]
+    assert answers(stage, rng, command, (*ALWAYS, driver.web_socket)) == REQUESTS + 1
+
+
+@pytest.mark.parametrize("version", [17, 25])
+def test_tomcat(stage, controller, rng, files, jdk, tomcat, version):
+    command = [jdk(version) / "bin" / "java", "-Xmx512m", "-cp", tomcat, "TomcatServer", "PORT", files]
+    assert answers(stage, rng, command, ALWAYS, lambda process: stage.weft("attach", process.pid)) == REQUESTS
+
+
+# ---- limits of servers -----------------------------------------------------------
+@contextlib.contextmanager
+def tapped(stage):
+    """The stage's controller behind a tap."""
+    real, stage.address = stage.address, f"ipc://{stage.directory}/tap"
+    (stage.directory / "tap").mkdir(mode=0o700)
+    with Tap(stage.address, real) as tap:
+        yield tap
+        stage.address = real
+
+
+def limits(stage, rng, server, case):
+    """What a server without weft answers to a client without and with weft, and how many
+    requests the client's probe left bare for the size of their heads."""
+    port = processes.free_port(rng)
+    start(stage, [port if word == "PORT" else word for word in server], port)
+    command = [processes.PYTHON, PROGRAMS / "clients.py", port, case]
+    answers_ = []
+    with tapped(stage) as tap:
+        for run in ([], [stage.build / "weft", "run", "--service", "client", "--"]):
+            process = stage.start(run + command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=stage.env())
+            assert process.stdout.readline() == "ready\n"
+            if run:
+                embed(stage, process)
+            out, _ = process.communicate("go\n", timeout=30)
+            answers_.append([line.split() for line in out.splitlines()[:-1]])
+
+        def bare():
+            return [r for r in tap.reports() if r["kind"] == BARE and r["reason"] == HEAD_LIMIT]
+        wanted = sum(words[1:] == plain[1:] for plain, words in zip(*answers_))
+        processes.wait_until(lambda: len(bare()) >= wanted, 10, "%d reports of long heads" % wanted)
+        return *answers_, len(bare())
+
+
+def test_a_server_of_a_hundred_fields(stage, controller, rng, files):
+    """CPython's takes 99. Up to 64 are marked; beyond, a request arrives as it was."""
+    server = [processes.PYTHON, PROGRAMS / "servers.py", "stdlib", "PORT", files]
+    plain, marked, bare = limits(stage, rng, server, "many_fields")
+    assert plain == [[str(n), "200", str(n), "false"] for n in (20, 63, 64, 65, 99)] + [["100", "431"]]
+    assert marked == [[str(n), "200", str(n + 1), "true"] for n in (20, 63, 64)] + \
+        [[str(n), "200", str(n), "false"] for n in (65, 99)] + [["100", "431"]]
+    assert bare == 3
+
+
+def test_a_server_of_eight_kilobytes(stage, controller, rng, files, jdk, tomcat):
+    """Tomcat's limit is 8 KiB. Heads of up to 6 KiB are marked."""
+    server = [jdk(17) / "bin" / "java", "-Xmx256m", "-cp", tomcat, "TomcatServer", "PORT", files]
+    plain, marked, bare = limits(stage, rng, server, "long_heads")
+    assert plain == [[str(n), "200", "2", "false"] for n in (1000, 6000, 6200, 8100)] + [["8300", "400"]]
+    assert marked == [[str(n), "200", "3", "true"] for n in (1000, 6000)] + \
+        [[str(n), "200", "2", "false"] for n in (6200, 8100)] + [["8300", "400"]]
+    assert bare == 3
