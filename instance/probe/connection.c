@@ -9,6 +9,7 @@
 #include "capture.h"
 #include "embed.h"
 #include "exchange.h"
+#include "patience.h"
 #include "proof.h"
 #include "record.h"
 #include "socket_calls.h"
@@ -474,8 +475,12 @@ static __attribute__ ((noinline)) void after_read (int fd, const probe_read_t *r
   probe_connection_t *self = read->record;
   int saved = errno;
   weft_error_t error = result < 0 ? error_of (saved) : WEFT_ERROR_CLOSED;
-  if (result < 0 && !error)
+  if (result < 0 && !error) {
+    if (saved == EAGAIN)
+      probe_patience_starved (self, read->generation);
+    errno = saved;
     return;
+  }
   if (result == 0 && size_of (iov, iov_count) == 0)
     return;
   if (PROBE_LIKELY (probe_state (self) == PROBE_GIVEN_UP)) {

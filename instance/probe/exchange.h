@@ -61,6 +61,8 @@ typedef struct {
   uint64_t bare_serial;
   uint64_t base[2], seen[2]; /* kernel's count when we began to look; bytes since */
   uint64_t start_ns;         /* first byte of the request that is being written */
+  uint64_t waited, starved;  /* client: seen[IN] + 1 when a wait for its answer ran out of time, or a read
+                                found nothing; 0: never */
   weft_address_t local, peer;
   uint32_t pushed, popped;
   probe_http1_t machine[2];

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "embed.h"
+#include "patience.h"
 #include "proof.h"
 
 #define HOLD_YIELDS   32  /* for another thread to leave its section, which never waits */
@@ -225,7 +226,7 @@ void probe_record_drop (int fd)
   probe_connection_t *self =
       probe_record_of (__atomic_exchange_n (&probe_fds[fd], 0, __ATOMIC_ACQ_REL), &generation);
   if (self)
-    record_close (self, self->error ? self->error : WEFT_ERROR_CLOSED, 0);
+    record_close (self, probe_patience_at_close (self, fd), 0);
 }
 
 /* Another thread that saw the fd at the same moment wins. */

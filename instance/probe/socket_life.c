@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "context.h"
+#include "patience.h"
 #include "socket_hooks.h"
 
 static pid_t owner_pid;
@@ -185,15 +186,31 @@ static int several_set (int count, const fd_set *in, const fd_set *out, const fd
   return found > 1 || count > FD_SETSIZE;
 }
 
+/* One socket alone, and nothing came of it. */
+static int waited_for (const struct pollfd *fds, int result)
+{
+  if (result == 0 && !probe_inside) {
+    int saved = errno;
+    probe_enter ();
+    probe_patience_waited (fds->fd);
+    probe_leave ();
+    errno = saved;
+  }
+  return result;
+}
+
 int probe_active_poll (struct pollfd *fds, nfds_t count, int timeout_ms)
 {
-  return waited (count > 1, probe_real.poll (fds, count, timeout_ms));
+  int result = waited (count > 1, probe_real.poll (fds, count, timeout_ms));
+  return count == 1 && timeout_ms > 0 ? waited_for (fds, result) : result;
 }
 
 int probe_active_ppoll (struct pollfd *fds, nfds_t count, const struct timespec *timeout,
                         const sigset_t *mask)
 {
-  return waited (count > 1, probe_real.ppoll (fds, count, timeout, mask));
+  int look = timeout && timeout->tv_sec == 0 && timeout->tv_nsec == 0;
+  int result = waited (count > 1, probe_real.ppoll (fds, count, timeout, mask));
+  return count == 1 && !look ? waited_for (fds, result) : result;
 }
 
 int probe_active_select (int count, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)

@@ -17,6 +17,7 @@
 #include "../../../../common/status.h"
 #include "../../../../instance/probe/connection.h"
 #include "../../../../instance/probe/context.h"
+#include "../../../../instance/probe/patience.h"
 #include "../../../../instance/probe/probe.h"
 #include "../../../../instance/probe/socket_calls.h"
 #include "../../../../instance/probe/state.h"
@@ -63,6 +64,7 @@ void probe_context_event_loop (void) {}
 void probe_connection_born (int fd, probe_role_t role) {}
 void probe_connection_refused (int fd, int error) {}
 void probe_connection_closing (int fd) {}
+void probe_patience_waited (int fd) {}
 void probe_connection_shared (int fd) {}
 void probe_connection_shutdown (int fd, int how) {}
 void probe_connection_sent_opaque (int fd, size_t size) {}

@@ -17,6 +17,7 @@
 
 #include "../../../../instance/probe/connection.h"
 #include "../../../../instance/probe/context.h"
+#include "../../../../instance/probe/patience.h"
 #include "../../../../instance/probe/socket_calls.h"
 #include "../../../../instance/probe/state.h"
 
@@ -61,6 +62,11 @@ void probe_connection_closing (int fd)
 void probe_connection_shared (int fd)
 {
   note ("shared %d;", fd);
+  errno = 99;
+}
+void probe_patience_waited (int fd)
+{
+  note ("waited %d;", fd);
   errno = 99;
 }
 void probe_connection_shutdown (int fd, int how)
@@ -154,6 +160,8 @@ FAKE (int, dup2, (int fd, int to), "dup2 %d %d;", fd, to)
 FAKE (int, fcntl, (int fd, int command, long argument), "fcntl %d;", fd)
 FAKE (int, close_range, (unsigned first, unsigned last, int flags), "close_range %u;", first)
 FAKE (int, poll, (struct pollfd * fds, nfds_t count, int timeout_ms), "poll x%lu;", (unsigned long) count)
+FAKE (int, ppoll, (struct pollfd * fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask),
+      "ppoll x%lu;", (unsigned long) count)
 FAKE (int, select, (int count, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout),
       "select %d;", count)
 FAKE (int, epoll_wait, (int fd, struct epoll_event *events, int max, int timeout_ms), "epoll_wait %d;", fd)
@@ -173,7 +181,7 @@ static int begin (void **state)
 #define SET(name) probe_real.name = fake_##name
   SET (read), SET (readv), SET (recv), SET (write), SET (writev), SET (send), SET (sendto), SET (recvmsg);
   SET (sendmsg), SET (sendfile), SET (connect), SET (accept4), SET (close), SET (dup), SET (dup2);
-  SET (fcntl), SET (close_range), SET (poll), SET (select), SET (epoll_wait), SET (__read_chk);
+  SET (fcntl), SET (close_range), SET (poll), SET (ppoll), SET (select), SET (epoll_wait), SET (__read_chk);
   trace[0] = 0;
   probe_actions = WEFT_ACTION_CAPTURE;
   tracked = 1;
@@ -456,6 +464,29 @@ static void test_waiting_for_one_is_no_event_loop (void **state)
   assert_string_equal (trace, "poll x1;select 10;");
 }
 
+static void test_waiting_in_vain (void **state)
+{
+  struct pollfd fds[2] = {{.fd = 9}, {.fd = 4}};
+  struct timespec none = {0}, some = {.tv_nsec = 1};
+  kernel_errno = EINTR;
+  kernel_result = 0;
+  probe_hook_poll (fds, 1, 5);
+  probe_hook_poll (fds, 1, 0); // only looked
+  assert_string_equal (trace, "poll x1;waited 9;poll x1;");
+  trace[0] = 0;
+  probe_hook_ppoll (fds, 1, &some, NULL);
+  probe_hook_ppoll (fds, 1, &none, NULL);
+  assert_string_equal (trace, "ppoll x1;waited 9;ppoll x1;");
+  trace[0] = 0;
+  probe_hook_poll (fds, 2, 5); // for whom?
+  kernel_result = 1;
+  probe_hook_poll (fds, 1, 5);
+  kernel_result = -1;
+  probe_hook_poll (NULL, 1, 5);
+  assert_string_equal (trace, "poll x2;event_loop;poll x1;poll x1;");
+  assert_int_equal (errno, EINTR);
+}
+
 static void test_waiting_for_several_is (void **state)
 {
   fd_set in, out;
@@ -534,6 +565,7 @@ int main (void)
       TEST (test_dup_family),
       TEST (test_close_range),
       TEST (test_waiting_for_one_is_no_event_loop),
+      TEST (test_waiting_in_vain),
       TEST (test_waiting_for_several_is),
       TEST (test_fortified_read),
       TEST (test_resolve),
