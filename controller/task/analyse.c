@@ -118,9 +118,14 @@ static int text_id (ctl_analyse_t *self, const char *text, uint32_t *ret_id)
 
 /* ---- adding ---------------------------------------------------------------------- */
 
-static int has_error (const ctl_subtask_t *subtask)
+/* An answer of 500 inside is the caller's to judge; a request without a regular answer
+ * is an error whatever the caller made of it. */
+static int has_error (const ctl_execution_t *execution)
 {
-  return subtask->error != WEFT_ERROR_NONE || subtask->status >= 500;
+  for (uint32_t i = 0; i < execution->count; i++)
+    if (execution->subtasks[i].error != WEFT_ERROR_NONE)
+      return 1;
+  return execution->subtasks[0].status >= 500;
 }
 
 static int add_orphan (ctl_analyse_t *self, const ctl_execution_t *execution)
@@ -328,7 +333,7 @@ int ctl_analyse_add (ctl_analyse_t *self, const ctl_execution_t *execution)
     return 0;
   }
   group->complete += execution->complete;
-  group->errors += (uint64_t) has_error (&execution->subtasks[0]);
+  group->errors += (uint64_t) has_error (execution);
   if (group->executions++ == 0 || execution->duration_ns > group->max_ns ||
       (execution->duration_ns == group->max_ns &&
        memcmp (execution->task, group->slowest, WEFT_TASK_ID_SIZE) < 0)) {

@@ -33,7 +33,8 @@ typedef struct {
 typedef struct {
   const char *name;    /* "POST /checkout" */
   const char *service; /* of the root */
-  uint64_t executions, complete, errors;
+  uint64_t executions, complete;
+  uint64_t errors; /* executions whose top answered 5xx, or in which a request had no regular answer */
   uint64_t p50_ns, p90_ns, p99_ns, max_ns;
   uint8_t slowest[WEFT_TASK_ID_SIZE]; /* the one with max_ns */
   uint64_t mean_ns;                   /* mean duration of the executions that the rows are made of */

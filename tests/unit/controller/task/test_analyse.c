@@ -58,6 +58,27 @@ static ctl_analysis_t *analyse_range (uint32_t from, uint32_t to, int step)
   return analysis;
 }
 
+/* A request that had no regular answer is an error of the execution, once, whatever its top
+ * answered; a status inside is not. */
+static void test_errors_anywhere (void **state)
+{
+  (void) state;
+  ctl_analyse_t *analyse = ctl_analyse_new ();
+  ctl_analysis_t *analysis = NULL;
+  for (uint32_t i = 0; i < 8; i++) {
+    ctl_execution_t *execution = pair_of (i, 10, "GET /a");
+    execution->subtasks[1].error = i & 1 ? WEFT_ERROR_RESET : WEFT_ERROR_NONE;
+    execution->subtasks[1].status = i & 2 ? 503 : 404;
+    execution->subtasks[0].status = i & 4 ? 500 : 200;
+    assert_int_equal (ctl_analyse_add (analyse, execution), 0);
+    ctl_execution_destroy (&execution);
+  }
+  assert_int_equal (ctl_analyse_finish (analyse, &analysis), 0);
+  assert_int_equal (analysis->names[0].errors, 6);
+  ctl_analysis_destroy (&analysis);
+  ctl_analyse_destroy (&analyse);
+}
+
 /* Durations 1..100 ms. */
 static void test_percentiles_and_rows_by_hand (void **state)
 {
@@ -184,6 +205,7 @@ int main (void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test (test_percentiles_and_rows_by_hand),
+      cmocka_unit_test (test_errors_anywhere),
       cmocka_unit_test (test_order_does_not_matter),
       cmocka_unit_test (test_orphans_stand_apart),
       cmocka_unit_test (test_names_without_end_are_counted),
