@@ -16,7 +16,8 @@
  *
  *  C1  bytes leave in the call in which the application wrote them
  *  C2  nothing is inserted unless the state is PROVEN and the kernel agrees
- *      (TCP_INFO, boundary proof; before the first insertion and every 64th)
+ *      (TCP_INFO, boundary proof; before the first insertion, every 64th, and
+ *      after a request whose answer came before its end)
  *  C3  what the caller sees are counts of its own bytes
  *  C4  an insert is sent whole before any later byte of the application
  *  C5  GIVEN_UP is final until close; a given-up connection costs one load

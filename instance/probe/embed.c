@@ -347,6 +347,16 @@ static void decide (probe_connection_t *self, probe_write_t *write, size_t at)
 }
 
 /* ---- bytes on their way out --------------------------------------------- */
+/* The end of a request is about to leave. Where its answer was there before, the peer may have
+ * had that end from somebody else, a child that writes into our socket: no insertion before the
+ * kernel has agreed once more (C2). */
+static void early (probe_connection_t *self)
+{
+  uint32_t popped = __atomic_load_n (&self->popped, __ATOMIC_ACQUIRE);
+  if ((int32_t) (popped - self->machine[PROBE_OUT].heads) >= 0)
+    self->inserts = 0;
+}
+
 /* One stretch; *at_p is its offset in the call. Returns 0 when the connection
  * is not followed any further. */
 static int outbound (probe_connection_t *self, probe_write_t *write, const char *data, size_t size,
@@ -381,7 +391,9 @@ static int outbound (probe_connection_t *self, probe_write_t *write, const char 
         return 0;
       break;
     case PROBE_HTTP1_HEAD:
+      break;
     case PROBE_HTTP1_END:
+      early (self);
       break;
     default:
       probe_misfit (self, PROBE_OUT, PROBE_HOLDS (PROBE_OUT));

@@ -95,3 +95,11 @@ def test_two_names_of_a_socket(compared):
     def later(head):
         return not head.startswith((b"GET /before", b"POST /"))
     assert compared("two_names", bare=later) == 2
+
+
+def test_a_child_that_inherits_the_socket(compared):
+    """It writes in the middle, or at the end, of its parent's body. No proof is due at that moment;
+    from then on the connection is left alone."""
+    def later(head):
+        return b"/after " in head or b"/children " in head
+    assert compared("inherited", "inherited_rest", bare=later) == 4

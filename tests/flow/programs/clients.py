@@ -242,11 +242,29 @@ def inherited():
     child = "import os, sys; os.write (int (sys.argv[1]), b'GET /child HTTP/1.1\\r\\n\\r\\n')"
     size = len("GET /child HTTP/1.1\r\n\r\n")
     with raw_socket() as client:
-        for _ in range(2):
-            talk(client, b"GET /before HTTP/1.1\r\nHost: x\r\n\r\n", hashlib.sha256().hexdigest().encode())
-            client.sendall(b"POST /child HTTP/1.1\r\nContent-Length: %d\r\n\r\nab" % (size + 4))
+        for before, path in ((b"before", b"child"), (b"after", b"children")):
+            talk(client, b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n" % before, hashlib.sha256().hexdigest().encode())
+            client.sendall(b"POST /%s HTTP/1.1\r\nContent-Length: %d\r\n\r\nab" % (path, size + 4))
             subprocess.run([sys.executable, "-c", child, str(client.fileno())], check=True, pass_fds=[client.fileno()])
             talk(client, b"yz", hashlib.sha256(b"abGET /child HTTP/1.1\r\n\r\nyz").hexdigest().encode())
+
+
+def inherited_rest():
+    """A child writes the rest of a body, unseen; then the length of what is missing from our account
+    is that of a head, and a body of requests stands where we would think that one begins."""
+    nothing = hashlib.sha256().hexdigest().encode()
+    inner = b"GET /inner HTTP/1.1\r\nHost: x\r\n\r\n"
+    head = b"POST /children HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (2 * len(inner))
+    child = "import os, sys; os.write (int (sys.argv[1]), b'z' * int (sys.argv[2]))"
+    with raw_socket() as client:
+        talk(client, b"GET /before HTTP/1.1\r\nHost: x\r\n\r\n", nothing)
+        client.sendall(b"POST /child HTTP/1.1\r\nContent-Length: %d\r\n\r\nab" % (len(head) + 2))
+        subprocess.run([sys.executable, "-c", child, str(client.fileno()), str(len(head))], check=True,
+                       pass_fds=[client.fileno()])
+        talk(client, b"", hashlib.sha256(b"ab" + b"z" * len(head)).hexdigest().encode())
+        for _ in range(3):
+            talk(client, head + inner + inner, hashlib.sha256(inner + inner).hexdigest().encode())
+        talk(client, b"GET /after HTTP/1.1\r\nHost: x\r\n\r\n", nothing)
 
 
 def children():
