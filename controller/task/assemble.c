@@ -206,9 +206,8 @@ static void fill_request (work_t *self, const ctl_entry_t *embed, ctl_subtask_t 
   subtask->request = embed->link;
   subtask->sent_ns = wall (self, embed, embed->start_ns);
   subtask->answered_ns = end_of (self, embed);
-  /* the callee may have answered a caller that had given up: only the sender knows */
-  if (!subtask->error && !is_open (embed))
-    subtask->error = embed->error;
+  if (!is_open (embed))
+    subtask->error = ctl_error_of_both (subtask->error, embed->error);
   if (embed->flags & WEFT_REPORT_ORPHAN)
     note_orphan (self, subtask, embed->reason, embed->instance);
   else

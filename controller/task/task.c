@@ -84,6 +84,11 @@ static int compare_parts (const void *left, const void *right)
   return 0;
 }
 
+uint8_t ctl_error_of_both (uint8_t callee, uint8_t sender)
+{
+  return sender != WEFT_ERROR_NONE && callee != WEFT_ERROR_OPEN ? sender : callee;
+}
+
 static void take_request (ctl_subtask_t *into, const ctl_subtask_t *from)
 {
   into->hop = CTL_HOP_PROVEN;
@@ -91,8 +96,8 @@ static void take_request (ctl_subtask_t *into, const ctl_subtask_t *from)
   into->orphan = from->orphan;
   into->sent_ns = from->sent_ns;
   into->answered_ns = from->answered_ns;
-  if (!into->error && is_leaf (from) && from->answered)
-    into->error = from->error;
+  if (is_leaf (from) && from->answered)
+    into->error = ctl_error_of_both (into->error, from->error);
 }
 
 /* Captures by the request that led to them. */

@@ -32,6 +32,9 @@ const char *ctl_hop_text (ctl_hop_t hop);
 const char *ctl_reason_text (uint8_t reason);
 /* Of a weft_error_t; "" for one that is none. */
 const char *ctl_error_text (uint8_t error);
+/* Error of a request that both sides tell of: a callee that finds its connection gone does
+ * not know why, its sender does. One that is still at work is open, whoever has given it up. */
+uint8_t ctl_error_of_both (uint8_t callee, uint8_t sender);
 /* Of a weft_loss_t. */
 const char *ctl_loss_text (int loss);
 

@@ -5,7 +5,9 @@ fails on purpose (tests/support/faulty.py)."""
 import csv
 import http.client
 import io
+import os
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -17,6 +19,7 @@ from fixtures_chain import instruct
 from fixtures_probe import ACTIVE, state
 from fixtures_wire import PROGRAMS
 
+CAPTURE_ACTION = 4
 WANTED = {"fine": None, "reset": "reset", "cut": "reset", "closed": "closed", "half": "closed", "silent": "timeout"}
 
 
@@ -42,20 +45,20 @@ class Front:
         threading.Thread(target=run, daemon=True).start()
         processes.wait_until(lambda: path in self.peer.asked, 10, "the peer asked for " + path)
 
-    def executions(self, *paths):
+    def executions(self, *paths, subtasks=2):
         """The executions of these paths, once there is one of each."""
         def listed():
             found = {e["name"]: e for e in self.stage.json("tasks", "--each")}
             wanted = {path: found.get(f"GET {path}") for path in paths}
-            whole = all(e and e["subtasks"][0]["hop"] == "root" and len(e["subtasks"]) > 1 for e in wanted.values())
+            whole = all(e and e["subtasks"][0]["hop"] == "root" and len(e["subtasks"]) >= subtasks for e in wanted.values())
             return wanted if whole else None
         return processes.wait_until(listed, 15, "executions", 0.2)
 
 
-def joined(stage, peer, command, port):
-    process = stage.start([stage.build / "weft", "run", "--service", "front", "--", *command], env=stage.env())
+def joined(stage, peer, command, port, service="front", instances=1):
+    process = stage.start([stage.build / "weft", "run", "--service", service, "--", *command], env=stage.env())
     processes.wait_until(lambda: processes.listens(port), 20, "the front listening")
-    stage.wait_instances(1)
+    stage.wait_instances(instances)
     instruct(stage, "--root", f"pid={process.pid}", "--embed", f"pid={process.pid}")
     processes.wait_until(lambda: state(process.pid)[0] == ACTIVE, 5, "active probe")
     return Front(stage, process, port, peer)
@@ -104,14 +107,14 @@ def assert_shown(front, found, wanted):
     counts = columns(front)
     for path, error in wanted.items():
         lines = front.stage.weft("show", found[path]["task"][:12]).stdout.splitlines()
-        marked = [line for line in lines if line.startswith("127.0.0.1:") and path in line]
+        marked = [line for line in lines if line.startswith("127.0.0.1:")]
         assert marked and all((error or "outside") in line for line in marked), lines
         assert counts[f"GET {path}"] == (error is not None), counts
 
 
 def test_cpython(python):
     wanted = {f"/{client}/{fault}": error for client in ("client", "urllib") for fault, error in WANTED.items()}
-    wanted |= {"/socket/silent": "timeout", "/socket/reset": "reset", "/nobody/silent": "closed"}
+    wanted |= {"/socket/silent": "timeout", "/socket/reset": "reset", "/nobody/silent": "closed", "/upload/reset": "reset"}
     for path, error in wanted.items():
         status, text = python.ask(path)
         assert (status == 200) == (error is None or path.startswith("/nobody")), (path, text)
@@ -133,6 +136,26 @@ def test_jvm(java):
     for path, execution in found.items():  # what a peer never read before it reset was sent all the same
         assert 1 <= java.peer.asked.count(path) <= len(leaves(execution)) <= 2, "each attempt is a request"
     assert_shown(java, found, wanted)
+
+
+def test_both_sides(python):
+    """The caller gives up while the callee still waits for its own peer: an error of the request
+    that stands between them, and of the callee's, each as its sender saw it. A callee that is
+    killed has not answered either."""
+    stage, port = python.stage, processes.free_port(python.stage.rng)
+    command = [processes.PYTHON, PROGRAMS / "front.py", port, python.port, "0.1"]
+    first = joined(stage, python.peer, command, port, "first", 2)
+    instruct(stage, "--capture", f"pid={python.pid}")
+    processes.wait_until(lambda: state(python.pid)[1] & CAPTURE_ACTION, 5, "capture in force")
+    assert first.ask("/client/silent")[0] == 502 and first.ask("/patient/half")[0] == 200
+    first.ask_beside("/patient/late")
+    found = first.executions("/client/silent", "/patient/half", subtasks=3)
+    told = {path: [(s["hop"], s["error"]) for s in execution["subtasks"]] for path, execution in found.items()}
+    assert told == {"/client/silent": [("root", None), ("proven", "timeout"), ("embed_only", "timeout")],
+                    "/patient/half": [("root", None), ("proven", None), ("embed_only", "closed")]}
+    os.kill(python.pid, signal.SIGKILL)
+    top, *rest = first.executions("/patient/late", subtasks=2)["/patient/late"]["subtasks"]
+    assert top["status"] == 502 and [s["error"] for s in rest] == ["closed"], rest
 
 
 def test_profile_counts_them(python):

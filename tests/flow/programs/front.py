@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""front.py PORT PEER_PORT: for each GET /KIND/… asks the peer for the same path, by the client
-that KIND names and with 400 ms of patience; answers 200 "ok …" or 502 "failed …"."""
+"""front.py PORT PEER_PORT [PATIENCE]: for each GET /KIND/… asks the peer for the same path, by the
+client that KIND names and with 0.4 s of patience; answers 200 "ok …" or 502 "failed …"."""
 import http.client
 import http.server
 import socket
@@ -9,7 +9,7 @@ import sys
 import urllib.request
 
 PORT, PEER = int(sys.argv[1]), int(sys.argv[2])
-PATIENCE = 0.4
+PATIENCE = float(sys.argv[3]) if len(sys.argv) > 3 else 0.4
 
 
 def by_client(path):
@@ -43,13 +43,24 @@ def by_nobody(path):
     return b"not waited for"
 
 
+def by_upload(path):
+    """More than the kernel takes before the peer has said anything."""
+    connection = http.client.HTTPConnection("127.0.0.1", PEER, timeout=20)
+    try:
+        connection.request("POST", path, bytes(30_000_000))
+        return connection.getresponse().read()
+    finally:
+        connection.close()
+
+
 def by_patience(path):
     connection = http.client.HTTPConnection("127.0.0.1", PEER, timeout=60)
     connection.request("GET", path)
     return connection.getresponse().read()
 
 
-CLIENTS = {"client": by_client, "urllib": by_urllib, "socket": by_socket, "nobody": by_nobody, "patient": by_patience}
+CLIENTS = {"client": by_client, "urllib": by_urllib, "socket": by_socket, "nobody": by_nobody, "upload": by_upload,
+           "patient": by_patience}
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -71,6 +82,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
+
+    def handle_error(self, *_):
+        pass  # a caller that has gone
 
 
 Server(("127.0.0.1", PORT), Handler).serve_forever()

@@ -357,25 +357,36 @@ static void test_an_answer_replaces_open (void **state)
   pair_destroy (&pair);
 }
 
-/* The callee answered, the caller had given up: the sender's word counts. */
-static void test_a_timeout_is_the_senders_to_tell (void **state)
+static void given_up (weft_error_t callee, weft_error_t wanted)
 {
-  (void) state;
   pair_t pair = pair_new (0);
   weft_report_t report = report_of (WEFT_REPORT_CAPTURE, 0, 10, 0, 100);
   send_one (pair.correlate, 0, &report);
   report = report_of (WEFT_REPORT_CAPTURE, 77, 20, 15, 90);
+  report.error = (uint8_t) callee;
+  report.flags |= callee == WEFT_ERROR_OPEN ? WEFT_REPORT_OPEN : 0;
   send_one (pair.correlate, 1, &report);
   report = report_of (WEFT_REPORT_EMBED, 77, 10, 10, 60);
   report.error = WEFT_ERROR_TIMEOUT;
   report.status = 0;
   send_one (pair.correlate, 0, &report);
   ctl_execution_t *execution = the_task (&pair);
-  assert_int_equal (execution->subtasks[1].error, WEFT_ERROR_TIMEOUT);
+  assert_int_equal (execution->subtasks[1].error, wanted);
   assert_int_equal (execution->subtasks[1].status, 200);
-  assert_int_equal (execution->complete, 1);
+  assert_int_equal (execution->complete, callee != WEFT_ERROR_OPEN);
   ctl_execution_destroy (&execution);
   pair_destroy (&pair);
+}
+
+/* The callee answered, or found its connection gone, when the caller had given up: the sender's
+ * word counts. A callee that is still at work is open all the same. */
+static void test_a_timeout_is_the_senders_to_tell (void **state)
+{
+  (void) state;
+  given_up (WEFT_ERROR_NONE, WEFT_ERROR_TIMEOUT);
+  given_up (WEFT_ERROR_CLOSED, WEFT_ERROR_TIMEOUT);
+  given_up (WEFT_ERROR_RESET, WEFT_ERROR_TIMEOUT);
+  given_up (WEFT_ERROR_OPEN, WEFT_ERROR_OPEN);
 }
 
 /* A circle of two and one that calls itself: every subtask is there, nothing loops. */
