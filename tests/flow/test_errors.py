@@ -40,7 +40,7 @@ class Front:
         def run():
             try:
                 self.ask(path, 60)
-            except OSError:
+            except (OSError, http.client.HTTPException):
                 pass  # the stage ends first
         threading.Thread(target=run, daemon=True).start()
         processes.wait_until(lambda: path in self.peer.asked, 10, "the peer asked for " + path)
