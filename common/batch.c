@@ -81,7 +81,7 @@ int weft_batch_writer_begin (weft_batch_writer_t *self, void *buffer, size_t siz
                              const weft_batch_head_t *head)
 {
   uint8_t *at = buffer;
-  if (size < HEAD_SIZE + STRING_HEAD + WEFT_NAME_MAX + REPORT_SIZE)
+  if (size < HEAD_SIZE + STRING_HEAD + WEFT_NAME_MAX + REPORT_SIZE + OPAQUE_SIZE)
     return WEFT_E_RANGE;
   if (size > WEFT_BATCH_MAX)
     size = WEFT_BATCH_MAX;
@@ -177,7 +177,7 @@ static uint8_t *put_report (uint8_t *at, const weft_report_t *report, uint32_t f
 {
   at[0] = 0xdc;
   at[1] = 0;
-  at[2] = REPORT_FIELDS;
+  at[2] = report->kind == WEFT_REPORT_OPAQUE ? OPAQUE_FIELDS : REPORT_FIELDS;
   at[AT_KIND] = report->kind;
   at[AT_FLAGS - 1] = 0xce;
   store_u32 (at + AT_FLAGS, flags);
@@ -203,7 +203,13 @@ static uint8_t *put_report (uint8_t *at, const weft_report_t *report, uint32_t f
   at = put_address (at, &report->peer);
   at[0] = 0xcd;
   store_u16 (at + 1, name);
-  return at + 3;
+  at += 3;
+  if (report->kind != WEFT_REPORT_OPAQUE)
+    return at;
+  at = put_u64 (at, report->opaque.calls);
+  at = put_u64 (at, report->opaque.bytes_out);
+  at = put_u64 (at, report->opaque.bytes_in);
+  return put_u64 (at, report->opaque.wait_ns);
 }
 
 int weft_batch_writer_add (weft_batch_writer_t *self, const weft_report_t *report)
@@ -213,7 +219,7 @@ int weft_batch_writer_add (weft_batch_writer_t *self, const weft_report_t *repor
 
   if (!self->buffer)
     return WEFT_E_STATE;
-  if (report->kind < WEFT_REPORT_CAPTURE || report->kind > WEFT_REPORT_BARE || report->error > 127 ||
+  if (report->kind < WEFT_REPORT_CAPTURE || report->kind > WEFT_REPORT_OPAQUE || report->error > 127 ||
       report->reason > 127)
     return WEFT_E_RANGE;
   if (size > WEFT_NAME_MAX) { /* templating may have lengthened it */
@@ -225,7 +231,8 @@ int weft_batch_writer_add (weft_batch_writer_t *self, const weft_report_t *repor
   const char *name = size > 0 ? report->name : "";
   uint32_t hash = hash_name (name, size);
   uint16_t *slot = find_slot (self, name, size, hash);
-  size_t need = REPORT_SIZE + (*slot ? 0 : STRING_HEAD + size);
+  size_t need =
+      REPORT_SIZE + (report->kind == WEFT_REPORT_OPAQUE ? OPAQUE_SIZE : 0) + (*slot ? 0 : STRING_HEAD + size);
   if ((size_t) (self->end - self->at) < need || (!*slot && self->strings == WEFT_BATCH_STRINGS_MAX))
     return WEFT_E_FULL;
   if (!*slot)
@@ -434,7 +441,7 @@ static int read_common (weft_batch_reader_t *self, weft_report_t *report)
   report->kind = at[AT_KIND];
   report->error = at[AT_ERROR];
   report->reason = at[AT_REASON];
-  report->reserved = 0;
+  report->protocol = 0;
   report->status = weft_load_u16 (at + AT_STATUS);
   report->flags = weft_load_u32 (at + AT_FLAGS);
   report->instruction = weft_load_u32 (at + AT_INSTRUCTION);
@@ -465,6 +472,20 @@ static int read_string (weft_batch_reader_t *self, weft_cursor_t *c, uint32_t fi
   return 0;
 }
 
+/* What stands behind the fields that all kinds have. */
+static int read_opaque (weft_batch_reader_t *self, weft_cursor_t *c, uint32_t fields, weft_report_t *report)
+{
+  uint64_t calls;
+  memset (&report->opaque, 0, sizeof report->opaque);
+  if (fields < OPAQUE_FIELDS || weft_cursor_uint (c, UINT32_MAX, &calls) < 0 ||
+      weft_cursor_uint (c, UINT64_MAX, &report->opaque.bytes_out) < 0 ||
+      weft_cursor_uint (c, UINT64_MAX, &report->opaque.bytes_in) < 0 ||
+      weft_cursor_uint (c, UINT64_MAX, &report->opaque.wait_ns) < 0)
+    return WEFT_E_MALFORMED;
+  report->opaque.calls = (uint32_t) calls;
+  return skip_surplus (c, fields - OPAQUE_FIELDS, &self->skipped);
+}
+
 /* The fields after the kind, in any legal encoding. */
 static int read_fields (weft_batch_reader_t *self, weft_cursor_t *c, uint32_t fields, weft_report_t *report)
 {
@@ -492,9 +513,10 @@ static int read_fields (weft_batch_reader_t *self, weft_cursor_t *c, uint32_t fi
   report->status = (uint16_t) status;
   report->instruction = (uint32_t) instruction;
   report->tid = (uint32_t) tid;
-  report->reserved = 0;
+  report->protocol = 0;
   check_numbers (report, &self->skipped);
-  return skip_surplus (c, fields - REPORT_FIELDS, &self->skipped);
+  return report->kind == WEFT_REPORT_OPAQUE ? read_opaque (self, c, fields, report)
+                                            : skip_surplus (c, fields - REPORT_FIELDS, &self->skipped);
 }
 
 /* 1: a report; 0: a string, or a kind from a newer minor version, skipped. */
@@ -509,7 +531,7 @@ static int read_entry (weft_batch_reader_t *self, weft_report_t *report)
     return WEFT_E_MALFORMED;
   if (kind == ENTRY_STRING)
     result = read_string (self, &c, fields);
-  else if (kind <= WEFT_REPORT_BARE) {
+  else if (kind <= WEFT_REPORT_OPAQUE) {
     report->kind = (uint8_t) kind;
     result = read_fields (self, &c, fields, report) < 0 ? WEFT_E_MALFORMED : 1;
   } else {

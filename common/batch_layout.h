@@ -18,6 +18,7 @@ _Static_assert(WEFT_LOSS_WIRE_COUNT == 8, "the drawn head has room for eight cau
 
 #define ENTRY_STRING  0u
 #define REPORT_FIELDS 16u
+#define OPAQUE_FIELDS 20u /* the same and four more at the end */
 /* Offsets in a report as the writer packs it. */
 #define AT_KIND        3u
 #define AT_FLAGS       5u
@@ -35,7 +36,8 @@ _Static_assert(WEFT_LOSS_WIRE_COUNT == 8, "the drawn head has room for eight cau
 #define ADDRESS_SIZE   19u
 #define TAIL_SIZE      45u /* two addresses with their tags, the name index with its */
 #define REPORT_SIZE    (AT_CPU + 9u + TAIL_SIZE)
-_Static_assert(REPORT_SIZE <= WEFT_REPORT_MAX, "a report keeps its bound");
+#define OPAQUE_SIZE    36u /* what a report of that kind has beyond */
+_Static_assert(REPORT_SIZE + OPAQUE_SIZE <= WEFT_REPORT_MAX, "a report keeps its bound");
 
 #define STRING_HEAD 4u /* array of two, kind 0, str8 and its size */
 _Static_assert(WEFT_NAME_MAX <= 255, "names fit a str8");

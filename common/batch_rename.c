@@ -80,12 +80,12 @@ static int is_head (const uint8_t *at, size_t size)
 static uint8_t *report_end (uint8_t *at, const uint8_t *end)
 {
   if ((size_t) (end - at) < REPORT_SIZE - 2 * ADDRESS_SIZE - 8 || at[0] != 0xdc || at[1] != 0 ||
-      at[2] != REPORT_FIELDS || at[AT_TASK - 2] != 0xc4 || at[AT_TASK - 1] != 16 ||
-      at[AT_REQUEST - 1] != 0xcf || at[AT_SUBTASK - 1] != 0xcf || at[AT_START - 1] != 0xcf ||
-      at[AT_END - 1] != 0xcf)
+      at[2] != (at[AT_KIND] == WEFT_REPORT_OPAQUE ? OPAQUE_FIELDS : REPORT_FIELDS) ||
+      at[AT_TASK - 2] != 0xc4 || at[AT_TASK - 1] != 16 || at[AT_REQUEST - 1] != 0xcf ||
+      at[AT_SUBTASK - 1] != 0xcf || at[AT_START - 1] != 0xcf || at[AT_END - 1] != 0xcf)
     return NULL;
   weft_cursor_t c = {at + AT_CPU, end};
-  for (int n = 0; n < 4; n++) /* cpu, local, peer, name */
+  for (uint32_t n = 12; n < at[2]; n++) /* cpu, local, peer, name; of an opaque one four more */
     if (weft_cursor_skip (&c) < 0)
       return NULL;
   return at + (c.at - at);
@@ -100,7 +100,7 @@ static uint8_t *entry_end (uint8_t *at, const uint8_t *end, int *ret_report)
   *ret_report = 0;
   if (weft_cursor_array (&c, &fields) < 0 || fields < 1 || weft_cursor_uint (&c, UINT64_MAX, &kind) < 0)
     return NULL;
-  if (kind >= WEFT_REPORT_CAPTURE && kind <= WEFT_REPORT_BARE) {
+  if (kind >= WEFT_REPORT_CAPTURE && kind <= WEFT_REPORT_OPAQUE) {
     *ret_report = 1;
     return report_end (at, end);
   }

@@ -13,11 +13,14 @@
 typedef enum {
   WEFT_REPORT_CAPTURE = 1, /* a VM received a subtask request and did the subtask */
   WEFT_REPORT_EMBED = 2,   /* a VM sent a subtask request that carries our id */
-  WEFT_REPORT_BARE = 3     /* a VM under weft sends requests on this connection that carry
+  WEFT_REPORT_BARE = 3,    /* a VM under weft sends requests on this connection that carry
                               no id of ours, for `reason`: what the other side receives
                               from this address is no root. Once per connection, reason
                               class (UNMATCHED or any other) and configuration; for NONE
                               when it is closed: the address may be somebody else's now */
+  WEFT_REPORT_OPAQUE = 4   /* what a subtask asked of a peer that is not spoken: calls, bytes and
+                              wait, coalesced by peer, protocol and error. Told once, when the
+                              subtask ends; what comes later is another report */
 } weft_report_kind_t;
 
 /* Flags of a report. */
@@ -89,6 +92,16 @@ typedef enum {
 
 #define WEFT_NS_NONE UINT64_MAX
 
+/* OPAQUE alone has these. A call is all that is written until something is read,
+ * and all that is read until something is written again. */
+typedef struct {
+  uint64_t bytes_out, bytes_in;
+  uint64_t wait_ns; /* of all calls: from the write that began one to the first byte of its answer */
+  uint32_t calls;
+  uint32_t reserved;
+} weft_opaque_t;
+_Static_assert(sizeof (weft_opaque_t) == 32, "so it stands in shared memory");
+
 /* A socket address, v4 as v4-mapped v6; family 0: unknown, 1: unix. Network byte
  * order inside `ip`, host byte order in `port`. 20 bytes. */
 typedef struct {
@@ -101,23 +114,24 @@ _Static_assert(sizeof (weft_address_t) == 20, "an address is 20 bytes in shared 
 
 /* One report, decoded. `name` is borrowed from where it was decoded. */
 typedef struct {
-  uint8_t kind;   /* weft_report_kind_t */
-  uint8_t error;  /* weft_error_t */
-  uint8_t reason; /* weft_reason_t */
-  uint8_t reserved;
-  uint16_t status; /* HTTP status, 0: none */
+  uint8_t kind;     /* weft_report_kind_t */
+  uint8_t error;    /* weft_error_t */
+  uint8_t reason;   /* weft_reason_t */
+  uint8_t protocol; /* opaque, on its way through shared memory: weft_protocol_t; else 0 */
+  uint16_t status;  /* HTTP status, 0: none */
   uint16_t name_size;
   uint32_t flags;       /* WEFT_REPORT_* */
   uint32_t instruction; /* capture: number of the instruction whose `match` and sample it passed, else 0;
                            it counts only where this capture turns out to be the top of its tree */
   uint32_t tid;
   uint8_t task[WEFT_TASK_ID_SIZE];
-  uint64_t request;          /* capture: received id, 0 at a root; embed: made here */
-  uint64_t subtask;          /* capture: made here; embed: sent from, 0 for an orphan */
-  uint64_t start_ns, end_ns; /* CLOCK_BOOTTIME */
+  uint64_t request;          /* capture: received id, 0 at a root; embed, opaque: made here */
+  uint64_t subtask;          /* capture: made here; embed, opaque: sent from, 0 for an orphan */
+  uint64_t start_ns, end_ns; /* CLOCK_BOOTTIME; opaque: of the first call and of the last */
   uint64_t cpu_ns;           /* thread CPU time, WEFT_NS_NONE: not known */
   weft_address_t local, peer;
-  const char *name; /* "GET /orders/{id}", not terminated, name_size bytes */
+  const char *name;     /* "GET /orders/{id}", not terminated, name_size bytes; opaque: the protocol */
+  weft_opaque_t opaque; /* of other kinds not set */
 } weft_report_t;
 
 #endif

@@ -12,7 +12,7 @@
 
 /* ---- fields -------------------------------------------------------------
  * Each message is a map; its keys stand in one table that packs and unpacks. */
-typedef enum { TYPE_U32, TYPE_U64, TYPE_I64, TYPE_ID, TYPE_TEXT } field_type_t;
+typedef enum { TYPE_U32, TYPE_U64, TYPE_I64, TYPE_ID, TYPE_TEXT, TYPE_COUNTS } field_type_t;
 
 typedef struct {
   const char *key;
@@ -48,6 +48,23 @@ static void pack_id (msgpack_packer *pk, const uint8_t id[WEFT_UUID_SIZE])
   msgpack_pack_bin_body (pk, id, WEFT_UUID_SIZE);
 }
 
+/* As many as the array holds, without the zeros at its end. */
+static void pack_counts (msgpack_packer *pk, const char *at, size_t size)
+{
+  uint64_t value;
+  size_t count = size / sizeof value;
+  for (; count > 0; count--) {
+    memcpy (&value, at + (count - 1) * sizeof value, sizeof value);
+    if (value)
+      break;
+  }
+  msgpack_pack_array (pk, count);
+  for (size_t i = 0; i < count; i++) {
+    memcpy (&value, at + i * sizeof value, sizeof value);
+    msgpack_pack_uint64 (pk, value);
+  }
+}
+
 static void pack_field (msgpack_packer *pk, const field_t *field, const void *base)
 {
   const char *at = (const char *) base + field->offset;
@@ -74,6 +91,9 @@ static void pack_field (msgpack_packer *pk, const field_t *field, const void *ba
     break;
   case TYPE_TEXT:
     pack_text (pk, at, field->size - 1);
+    break;
+  case TYPE_COUNTS:
+    pack_counts (pk, at, field->size);
     break;
   }
 }
@@ -125,6 +145,25 @@ static int unpack_u64 (const msgpack_object *value, uint64_t max, uint64_t *ret_
   return 0;
 }
 
+/* What is beyond the array is of a newer minor version, and goes to its first place. */
+static int unpack_counts (const msgpack_object *value, char *at, size_t size)
+{
+  uint64_t count, sum;
+  if (value->type != MSGPACK_OBJECT_ARRAY)
+    return WEFT_E_MALFORMED;
+  memset (at, 0, size);
+  for (size_t i = 0; i < value->via.array.size; i++) {
+    char *to = at + (i < size / sizeof sum ? i * sizeof sum : 0);
+    if (unpack_u64 (&value->via.array.ptr[i], UINT64_MAX, &count) < 0)
+      return WEFT_E_MALFORMED;
+    memcpy (&sum, to, sizeof sum);
+    if (__builtin_add_overflow (sum, count, &sum))
+      sum = UINT64_MAX;
+    memcpy (to, &sum, sizeof sum);
+  }
+  return 0;
+}
+
 static int unpack_field (const field_t *field, const msgpack_object *value, void *base)
 {
   char *at = (char *) base + field->offset;
@@ -152,6 +191,8 @@ static int unpack_field (const field_t *field, const msgpack_object *value, void
     return unpack_id (value, (uint8_t *) at);
   case TYPE_TEXT:
     return unpack_text (value, at, field->size, field->required & EXACT);
+  case TYPE_COUNTS:
+    return unpack_counts (value, at, field->size);
   }
   return WEFT_E_MALFORMED;
 }
@@ -505,6 +546,7 @@ static const field_t up_field[] = {
     FIELD (weft_up_message_t, events_written, TYPE_U64, ACK | BYE, 0),
     FIELD (weft_up_message_t, requests_in, TYPE_U64, ACK | BYE, 0),
     FIELD (weft_up_message_t, requests_unmatched, TYPE_U64, ACK | BYE, 0),
+    FIELD (weft_up_message_t, rest, TYPE_COUNTS, ACK | BYE, 0),
     FIELD (weft_up_message_t, slots_written, TYPE_U32, BYE, 0),
     FIELD (weft_up_message_t, slots_restored, TYPE_U32, BYE, 0),
     FIELD (weft_up_message_t, slots_foreign, TYPE_U32, BYE, 0),

@@ -15,6 +15,7 @@
 #include "endpoint.h"
 #include "limits.h"
 #include "network.h"
+#include "protocols.h"
 
 #define WEFT_WIRE_MAJOR 1
 #define WEFT_WIRE_MINOR 1
@@ -112,9 +113,10 @@ typedef struct {
   uint64_t requests_bare;
   uint64_t events_written; /* into its rings, or counted as lost on the way there */
   /* Since 1.1; an older peer does not say them: 0 */
-  uint64_t requests_in;        /* heads that came while it was active */
-  uint64_t requests_unmatched; /* of these, without context and taken by no instruction */
-  uint64_t requests_excluded;  /* started no task, as `excludes` asks */
+  uint64_t requests_in;               /* heads that came while it was active */
+  uint64_t requests_unmatched;        /* of these, without context and taken by no instruction */
+  uint64_t requests_excluded;         /* started no task, as `excludes` asks */
+  uint64_t rest[WEFT_PROTOCOL_COUNT]; /* of the bytes that it does not understand, by weft_protocol_t */
   /* BYE */
   uint32_t slots_written, slots_restored, slots_foreign;
   uint32_t threads_left;

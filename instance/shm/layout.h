@@ -8,6 +8,7 @@
  *   0x000000  shm_head_t      identity; constant after `magic` is set last
  *   0x001000  shm_control_t   sidecar -> probe: what to do; lease
  *   0x002000  shm_status_t    probe -> sidecar: what is; counters
+ *   0x002800  shm_rest_t      probe -> sidecar: bytes that are not understood
  *   0x003000  shm_ring_t[64]  ring heads, one cache-line pair each side
  *   0x00b000  shm_filter_t    sidecar -> probe: peers, field names, exclusions
  *   0x010000  ring data       64 x 64 KiB
@@ -31,11 +32,12 @@
 
 #include "../../common/limits.h"
 #include "../../common/network.h"
+#include "../../common/protocols.h"
 #include "../../common/report.h"
 
 #define SHM_MEMFD_NAME "weft-probe"
 #define SHM_MAGIC      0x314d485354464557ull /* "WEFTSHM1", little endian */
-#define SHM_VERSION    1
+#define SHM_VERSION    2 /* 2: shm_rest_t, events of kind OPAQUE; a reader takes 1 as well */
 
 #define SHM_RINGS           64     /* more threads share; memory must not grow with threads */
 #define SHM_RING_SIZE       65536u /* power of two; about 300 events */
@@ -45,6 +47,7 @@
 #define SHM_HEAD_AT    0x0u
 #define SHM_CONTROL_AT 0x1000u
 #define SHM_STATUS_AT  0x2000u
+#define SHM_REST_AT    0x2800u
 #define SHM_RINGS_AT   0x3000u
 #define SHM_FILTER_AT  0xb000u
 #define SHM_DATA_AT    0x10000u
@@ -149,7 +152,8 @@ typedef enum {
   XX (UNMATCHED)  /* came without context, no rule matched */                                                \
   XX (TABLE_FULL) /* fd, connection or subtask table full */                                                 \
   XX (FAULTS)     /* internal doubt, did nothing instead */                                                  \
-  XX (EXCLUDED)   /* of UNMATCHED: a rule would hold, but excludes it */
+  XX (EXCLUDED)   /* of UNMATCHED: a rule would hold, but excludes it */                                     \
+  XX (SHARED)     /* connection to an opaque peer that several subtasks use at once: not followed */
 typedef enum {
 #define XX(name) SHM_COUNT_##name,
   SHM_COUNTER_MAP (XX)
@@ -168,6 +172,12 @@ typedef struct {
   uint64_t lost[WEFT_LOSS_WIRE_COUNT]; /* monotonic counts by cause */
   uint64_t counter[SHM_COUNTERS];
 } shm_status_t;
+
+/* ---- 0x2800: written by the probe, read by the sidecar ------------------ */
+typedef struct {
+  uint64_t bytes[64]; /* of BYTES_TOTAL less BYTES_SPOKEN, by weft_protocol_t; atomic, relaxed */
+} shm_rest_t;
+_Static_assert(WEFT_PROTOCOL_COUNT <= 64, "each protocol has its place");
 
 /* ---- 0x3000: rings ------------------------------------------------------ */
 typedef struct {
@@ -188,17 +198,20 @@ _Static_assert(sizeof (shm_ring_t) == 512, "64 ring heads fill 32 KiB");
 typedef struct {
   uint32_t size; /* whole record, multiple of 8, <= SHM_EVENT_MAX */
   uint8_t kind;  /* weft_report_kind_t; 0: padding */
-  uint8_t error, reason, reserved;
+  uint8_t error, reason;
+  uint8_t protocol; /* OPAQUE: weft_protocol_t; else 0 */
   uint16_t status, name_size;
   uint32_t flags, instruction, tid;
   uint8_t task[WEFT_TASK_ID_SIZE];
   uint64_t request, subtask, start_ns, end_ns, cpu_ns;
   weft_address_t local, peer;
-  /* name_size bytes of name follow, then zeros to the multiple of 8 */
+  /* name_size bytes of name follow, then zeros to the multiple of 8; where the kind is
+   * OPAQUE there is no name, and one weft_opaque_t follows */
 } shm_event_t;
 #define SHM_EVENT_NAME_AT 120u
 _Static_assert(sizeof (shm_event_t) == SHM_EVENT_NAME_AT, "the name follows at 120");
-#define SHM_EVENT_MAX (SHM_EVENT_NAME_AT + WEFT_NAME_MAX)
+#define SHM_EVENT_MAX    (SHM_EVENT_NAME_AT + WEFT_NAME_MAX)
+#define SHM_EVENT_OPAQUE (SHM_EVENT_NAME_AT + (uint32_t) sizeof (weft_opaque_t)) /* bytes of such an event */
 
 /* ---- 0x410000: spool, sidecar only -------------------------------------- */
 typedef struct {
@@ -211,12 +224,12 @@ typedef struct {
 _Static_assert(sizeof (shm_spool_t) == 64, "spool head");
 
 _Static_assert(sizeof (shm_head_t) <= 0x1000 && sizeof (shm_control_t) <= 0x1000 &&
-                   sizeof (shm_status_t) <= 0x1000,
-               "one page each");
+                   sizeof (shm_status_t) <= SHM_REST_AT - SHM_STATUS_AT &&
+                   sizeof (shm_rest_t) <= SHM_RINGS_AT - SHM_REST_AT,
+               "one page each, the third in two halves");
 _Static_assert(SHM_RINGS_AT + SHM_RINGS * sizeof (shm_ring_t) <= SHM_FILTER_AT &&
                    SHM_FILTER_AT + sizeof (shm_filter_t) <= SHM_DATA_AT,
                "the filter fits behind the ring heads");
-_Static_assert(SHM_RINGS_AT + SHM_RINGS * sizeof (shm_ring_t) <= SHM_DATA_AT, "rings fit");
 
 static inline shm_control_t *shm_control (void *base)
 {
@@ -229,6 +242,10 @@ static inline shm_filter_t *shm_filter (void *base)
 static inline shm_status_t *shm_status (void *base)
 {
   return (shm_status_t *) ((char *) base + SHM_STATUS_AT);
+}
+static inline shm_rest_t *shm_rest (void *base)
+{
+  return (shm_rest_t *) ((char *) base + SHM_REST_AT);
 }
 static inline shm_ring_t *shm_ring (void *base, unsigned n)
 {

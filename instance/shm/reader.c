@@ -105,7 +105,7 @@ static int check_head (const shm_head_t *shared, pid_t pid)
   memcpy (&head, shared, sizeof head);
   if (head.version > SHM_VERSION)
     return WEFT_E_VERSION;
-  if (head.version != SHM_VERSION || head.struct_size < sizeof head || head.total_size != SHM_SIZE)
+  if (head.version == 0 || head.struct_size < sizeof head || head.total_size != SHM_SIZE)
     return WEFT_E_MALFORMED;
   /* A child that the fork handlers did not reach still holds its parent's. */
   return head.pid == inner_pid (pid) ? 0 : WEFT_E_NOT_FOUND;
@@ -246,6 +246,8 @@ void *shm_reader_base (shm_reader_t *self)
 static int plausible (const shm_event_t *event)
 {
   uint32_t whole = (SHM_EVENT_NAME_AT + (uint32_t) event->name_size + 7u) & ~7u;
+  if (event->kind == WEFT_REPORT_OPAQUE)
+    return event->size == SHM_EVENT_OPAQUE && event->name_size == 0;
   return event->kind >= WEFT_REPORT_CAPTURE && event->kind <= WEFT_REPORT_BARE &&
          event->name_size <= WEFT_NAME_MAX && whole == event->size;
 }
@@ -270,6 +272,15 @@ static void fill_report (const shm_event_t *event, const char *name, weft_report
   ret_report->local = event->local;
   ret_report->peer = event->peer;
   ret_report->name = name;
+}
+
+static void fill_opaque (const shm_event_t *event, const void *data, weft_report_t *ret_report)
+{
+  memcpy (&ret_report->opaque, data, sizeof ret_report->opaque);
+  ret_report->opaque.reserved = 0;
+  ret_report->protocol = event->protocol < WEFT_PROTOCOL_COUNT ? event->protocol : WEFT_PROTOCOL_NONE;
+  ret_report->name = weft_protocol_text (ret_report->protocol);
+  ret_report->name_size = (uint16_t) strlen (ret_report->name);
 }
 
 /* 1: taken; 0: empty; -1: malformed. */
@@ -316,6 +327,8 @@ int shm_reader_next (shm_reader_t *self, weft_report_t *ret_report)
     int got = take (self, self->ring, head);
     if (got > 0) {
       fill_report (&self->copy.event, (const char *) self->copy.bytes + SHM_EVENT_NAME_AT, ret_report);
+      if (ret_report->kind == WEFT_REPORT_OPAQUE)
+        fill_opaque (&self->copy.event, self->copy.bytes + SHM_EVENT_NAME_AT, ret_report);
       return 1;
     }
     if (got < 0) {
@@ -424,6 +437,13 @@ void shm_reader_status (shm_reader_t *self, shm_status_t *ret_status)
   if (copy.heartbeat_ns > weft_mono_ns ())
     copy.heartbeat_ns = 0;
   *ret_status = copy;
+}
+
+void shm_reader_rest (shm_reader_t *self, uint64_t ret_bytes[WEFT_PROTOCOL_COUNT])
+{
+  const shm_rest_t *shared = shm_rest (self->base);
+  for (int i = 0; i < WEFT_PROTOCOL_COUNT; i++)
+    ret_bytes[i] = __atomic_load_n (&shared->bytes[i], __ATOMIC_RELAXED);
 }
 
 /* ---- control page ----------------------------------------------------------------- */

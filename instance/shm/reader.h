@@ -39,6 +39,8 @@ uint64_t shm_reader_broken_ever (const shm_reader_t *self);
 uint64_t shm_reader_written (const shm_reader_t *self);
 /* Plausible copies: out-of-range values are clamped or zeroed. */
 void shm_reader_status (shm_reader_t *self, shm_status_t *ret_status);
+/* Bytes that the probe saw and does not understand, by weft_protocol_t. */
+void shm_reader_rest (shm_reader_t *self, uint64_t ret_bytes[WEFT_PROTOCOL_COUNT]);
 
 /* ---- control page ------------------------------------------------------- */
 /* Writes a configuration (seqlock), then rings the doorbell. */

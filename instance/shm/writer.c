@@ -113,10 +113,10 @@ static void fill_event (shm_event_t *event, uint32_t size, uint32_t tid, const w
   event->kind = report->kind;
   event->error = report->error;
   event->reason = report->reason;
-  event->reserved = 0;
+  event->protocol = report->protocol;
   event->status = report->status;
   event->name_size = (uint16_t) name_size;
-  event->flags = report->flags | (report->name_size > name_size ? WEFT_REPORT_CUT : 0);
+  event->flags = report->flags | (report->name_size > WEFT_NAME_MAX ? WEFT_REPORT_CUT : 0);
   event->instruction = report->instruction;
   event->tid = tid;
   memcpy (event->task, report->task, sizeof event->task);
@@ -127,6 +127,10 @@ static void fill_event (shm_event_t *event, uint32_t size, uint32_t tid, const w
   event->cpu_ns = report->cpu_ns;
   event->local = report->local;
   event->peer = report->peer;
+  if (report->kind == WEFT_REPORT_OPAQUE) {
+    memcpy ((char *) event + SHM_EVENT_NAME_AT, &report->opaque, sizeof report->opaque);
+    return;
+  }
   char *name = (char *) event + SHM_EVENT_NAME_AT;
   if (size > SHM_EVENT_NAME_AT) {
     /* The last word first: its tail past the name must be zero. */
@@ -140,6 +144,10 @@ static int put (shm_ring_t *ring, uint8_t *data, uint32_t tid, const weft_report
 {
   uint32_t name_size = report->name_size > WEFT_NAME_MAX ? WEFT_NAME_MAX : report->name_size;
   uint32_t size = (SHM_EVENT_NAME_AT + name_size + 7u) & ~7u;
+  if (report->kind == WEFT_REPORT_OPAQUE) {
+    name_size = 0;
+    size = SHM_EVENT_OPAQUE;
+  }
   /* Damage may have left them unaligned; rounded down, the ring is of use again (W3). */
   uint64_t head = __atomic_load_n (&ring->head, __ATOMIC_RELAXED) & ~7ull;
   uint64_t tail = __atomic_load_n (&ring->tail, __ATOMIC_ACQUIRE) & ~7ull;

@@ -173,8 +173,10 @@ static uint64_t fullest_ring (car_drain_t *self)
 static void add_report (car_drain_t *self, weft_report_t *report, unsigned *batches)
 {
   size_t size;
-  report->name = car_names_template (self->names, report->name, report->name_size, &size);
-  report->name_size = (uint16_t) size;
+  if (report->kind != WEFT_REPORT_OPAQUE) { /* named by the reader */
+    report->name = car_names_template (self->names, report->name, report->name_size, &size);
+    report->name_size = (uint16_t) size;
+  }
   int status = weft_batch_writer_add (self->writer, report);
   if (status == WEFT_E_FULL && weft_batch_writer_count (self->writer) > 0) {
     shm_reader_unread (self->reader);

@@ -92,6 +92,7 @@ static void set_counters (session_t *self, weft_up_message_t *message)
                                   counter[SHM_COUNT_GIVEN_UP_BUSY];
   message->requests_bare = counter[SHM_COUNT_BARE];
   message->requests_excluded = counter[SHM_COUNT_EXCLUDED];
+  shm_reader_rest (self->reader, message->rest);
   message->events_written = car_drain_written (self->drain);
   message->requests_in = counter[SHM_COUNT_REQUESTS_IN];
   message->requests_unmatched = counter[SHM_COUNT_UNMATCHED];

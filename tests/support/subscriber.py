@@ -12,11 +12,12 @@ import zmq
 
 HELLO, ACK, BYE, BATCH = 1, 2, 3, 4
 HEARTBEAT, STATE, BATCH_ACK, LEAVE = 1, 2, 3, 4
-STRING, CAPTURE, EMBED, BARE = 0, 1, 2, 3
+STRING, CAPTURE, EMBED, BARE, OPAQUE = 0, 1, 2, 3, 4
 ROOT_FLAG, ORPHAN_FLAG = 0x01, 0x02
 
 REPORT_FIELDS = ("kind", "flags", "reason", "error", "status", "instruction", "tid", "task", "request",
-                 "subtask", "start_ns", "end_ns", "cpu_ns", "local", "peer", "name")
+                 "subtask", "start_ns", "end_ns", "cpu_ns", "local", "peer", "name",
+                 "calls", "bytes_out", "bytes_in", "wait_ns")  # the last four of OPAQUE alone
 BATCH_FIELDS = ("major", "minor", "kind", "instance", "start", "boot", "number", "anchor", "from_ns", "to_ns",
                 "reports", "losses", "entries")
 
@@ -29,7 +30,7 @@ def decode_batch(frame):
     for entry in batch["entries"]:
         if entry[0] == STRING:
             names.append(entry[1])
-        elif entry[0] in (CAPTURE, EMBED, BARE):
+        elif entry[0] in (CAPTURE, EMBED, BARE, OPAQUE):
             report = dict(zip(REPORT_FIELDS, entry))
             report["name"] = names[report["name"]]
             report["task"] = report["task"].hex()

@@ -180,7 +180,7 @@ static void begin_and_finish_have_an_order (void **state)
   assert_int_equal (weft_batch_writer_begin (f->writer, f->frame, 200, &head), WEFT_E_RANGE);
   assert_int_equal (size, 99);
   assert_int_equal (weft_batch_writer_begin (f->writer, f->frame, sizeof (f->frame), &head), 0);
-  report.kind = 4;
+  report.kind = 5;
   assert_int_equal (weft_batch_writer_add (f->writer, &report), WEFT_E_RANGE);
   report.kind = WEFT_REPORT_EMBED;
   report.error = 200;
@@ -410,7 +410,7 @@ static unsigned read_all (const uint8_t *bytes, size_t size)
     unsigned turns = 0;
     while (weft_batch_reader_next (reader, &out) > 0) {
       assert_true (++turns <= size);
-      assert_in_range (out.kind, WEFT_REPORT_CAPTURE, WEFT_REPORT_BARE);
+      assert_in_range (out.kind, WEFT_REPORT_CAPTURE, WEFT_REPORT_OPAQUE);
       assert_in_range (out.error, 0, WEFT_ERROR_CLOSED);
       assert_in_range (out.reason, 0, 63);
       for (unsigned i = 0; i < out.name_size; i++)

@@ -455,9 +455,11 @@ static void test_open_refuses (void **state)
 {
   shm_reader_t *self = NULL;
   shm_head_t *head = base;
-  head->version = 2;
+  head->version = SHM_VERSION + 1;
   assert_int_equal (shm_reader_open (getpid (), &self), WEFT_E_VERSION);
-  head->version = 1;
+  head->version = 0;
+  assert_int_equal (shm_reader_open (getpid (), &self), WEFT_E_MALFORMED);
+  head->version = 1; /* of an older probe: it has less to say */
   head->total_size = 4096;
   assert_int_equal (shm_reader_open (getpid (), &self), WEFT_E_MALFORMED);
   head->total_size = SHM_SIZE;
