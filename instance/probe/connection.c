@@ -9,21 +9,39 @@
 #include "capture.h"
 #include "embed.h"
 #include "exchange.h"
+#include "opaque.h"
 #include "patience.h"
 #include "proof.h"
+#include "quiet.h"
+#include "reach.h"
 #include "record.h"
 #include "socket_calls.h"
 
 #define HOLD_TRIES 100 /* each of them yields, before the rest of an insert is given up for lost */
 
-/* What after_write has to do: count bytes; undo what a short write did not
- * take; follow the answer that left. The same in the middle of a body, by its lessee. */
-typedef enum { MODE_COUNT, MODE_ASK, MODE_ANSWER, MODE_ASK_BODY, MODE_ANSWER_BODY } write_mode_t;
+/* What after_write has to do. Ask and answer: undo what a short write did not take, follow
+ * the answer that left; the same in the middle of a body, by its lessee. The rest are not
+ * followed: count bytes; the same of an opaque call; the kernel counts them (quiet.h); see
+ * whether the peer has been reached. */
+typedef enum {
+  MODE_ASK,
+  MODE_ANSWER,
+  MODE_ASK_BODY,
+  MODE_ANSWER_BODY,
+  MODE_COUNT,
+  MODE_CALL,
+  MODE_OPAQUE,
+  MODE_REACH
+} write_mode_t;
 
 /* ---- giving up ---------------------------------------------------------- */
 void probe_give_up (probe_connection_t *self, shm_counter_t why, unsigned held)
 {
   probe_count_bytes (self);
+  if (why == SHM_COUNT_GIVEN_UP_TUNNEL)
+    self->likely = WEFT_PROTOCOL_TUNNEL;
+  else if (why != SHM_COUNT_GIVEN_UP_OTHER || self->machine[PROBE_OUT].heads || self->machine[PROBE_IN].heads)
+    self->likely = WEFT_PROTOCOL_HTTP;
   uint8_t before = __atomic_exchange_n (&self->state, PROBE_GIVEN_UP, __ATOMIC_SEQ_CST);
   if (before == PROBE_GIVEN_UP)
     return;
@@ -131,12 +149,27 @@ static size_t size_of (const struct iovec *iov, int count)
   return size;
 }
 
+/* The write that showed what the connection is not, before it leaves: the first of its
+ * calls, unless a request of it has been taken for one already. */
+static void first_call (probe_connection_t *self, probe_write_t *write, uint32_t pushed)
+{
+  const struct iovec *first = write->app_iov;
+  if (!self->protocol)
+    probe_opaque_name (self, PROBE_OUT, first->iov_base, first->iov_len);
+  if (self->role == PROBE_ROLE_CLIENT && !write->insert && self->pushed == pushed)
+    write->opaque = (uint8_t) probe_opaque_ask (self, first->iov_base, first->iov_len, write->app_size);
+}
+
 /* The bytes that we ask with, or that we do not understand yet. */
 static void before_ask (probe_connection_t *self, probe_write_t *write)
 {
   const struct iovec *first = write->app_iov;
+  uint32_t pushed = self->pushed;
   if (probe_state (self) == PROBE_UNKNOWN) {
-    probe_proof_candidate (self, PROBE_OUT, first->iov_base, first->iov_len, write->app_size);
+    int turn = self->last != PROBE_OUT + 1;
+    if (!probe_proof_candidate (self, PROBE_OUT, first->iov_base, first->iov_len, write->app_size) && turn &&
+        write->app_count == 1 && probe_opaque_recognise (self, first->iov_base, first->iov_len))
+      probe_give_up (self, SHM_COUNT_GIVEN_UP_OTHER, PROBE_HOLDS (PROBE_OUT));
     self->last = PROBE_OUT + 1;
   }
   if (PROBE_UNLIKELY (self->pending_size))
@@ -145,6 +178,8 @@ static void before_ask (probe_connection_t *self, probe_write_t *write)
   write->turn = ++self->turn[PROBE_OUT];
   if ((state == PROBE_PROVEN || state == PROBE_CANDIDATE) && self->role == PROBE_ROLE_CLIENT)
     probe_embed_before (self, write);
+  if (PROBE_UNLIKELY (probe_state (self) == PROBE_GIVEN_UP))
+    first_call (self, write, pushed);
   // Added before the call, as the peer may answer before it returns.
   self->seen[PROBE_OUT] += write->app_size + (write->insert ? write->grown : 0);
   __atomic_store_n (&self->calling[PROBE_OUT], 1, __ATOMIC_RELEASE);
@@ -160,11 +195,20 @@ static int hold_patiently (probe_connection_t *self, uint32_t generation)
   return held;
 }
 
+/* 1: not connected yet, and somebody wants to know when it will not be. */
+static int is_reaching (const probe_connection_t *self, uint32_t generation)
+{
+  return __atomic_load_n (&self->reach_ns, __ATOMIC_RELAXED) &&
+         __atomic_load_n (&self->generation, __ATOMIC_ACQUIRE) == generation;
+}
+
 /* What before_body did not take. */
 static int before_other (probe_connection_t *self, int fd, probe_write_t *write)
 {
-  if (!probe_record_ready (self, fd))
-    return 0;
+  if (!probe_record_ready (self, fd)) {
+    write->mode = MODE_REACH;
+    return is_reaching (self, write->generation);
+  }
   write->app_size = size_of (write->app_iov, write->app_count);
   if (write->app_size == 0)
     return 0;
@@ -193,6 +237,23 @@ static __attribute__ ((noinline)) int before_write (int fd, probe_write_t *write
   int tracked = before_other (write->record, fd, write);
   errno = saved;
   return tracked;
+}
+
+/* 0: the plain call, nothing to count. */
+static __attribute__ ((noinline)) int before_given_up (probe_connection_t *self, int fd, probe_write_t *write)
+{
+  int saved = errno;
+  const struct iovec *first = write->app_iov;
+  if (!probe_quiet_become (self, fd)) {
+    errno = saved;
+    return 0;
+  }
+  size_t size = size_of (first, write->app_count);
+  if (size && self->role == PROBE_ROLE_CLIENT && (self->sum || probe_context_near ()))
+    write->opaque = (uint8_t) probe_opaque_ask (self, first->iov_base, first->iov_len, size);
+  errno = saved;
+  write->mode = self->quiet ? MODE_OPAQUE : write->opaque ? MODE_CALL : MODE_COUNT;
+  return write->opaque || !self->quiet;
 }
 
 /* Bytes that end nothing, in the middle of a body, by the lessee of the direction:
@@ -224,14 +285,19 @@ int probe_connection_before_write (int fd, const struct iovec *iov, int iov_coun
   if (!self || iov_count <= 0)
     return 0;
   ret_write->insert = 0;
-  ret_write->skipped = ret_write->edit_count = 0;
+  ret_write->skipped = ret_write->opaque = 0;
+  ret_write->edit_count = 0;
   ret_write->text_size = 0;
   ret_write->mode = MODE_COUNT;
   ret_write->record = self;
-  if (PROBE_LIKELY (probe_state (self) == PROBE_GIVEN_UP) && !self->pending_size)
-    return 1;
   ret_write->app_iov = iov;
   ret_write->app_count = iov_count;
+  if (PROBE_UNLIKELY (probe_state (self) == PROBE_GIVEN_UP) && !self->pending_size) {
+    // A unix socket, and no subtask near: only counted.
+    if (self->peer.family == 1 && !self->sum && !probe_context_near ())
+      return 1;
+    return before_given_up (self, fd, ret_write);
+  }
   ret_write->flags = flags;
   uint32_t generation = ret_write->generation;
   // The lease is the place in the order of answers: whoever else writes takes it first.
@@ -346,8 +412,14 @@ static __attribute__ ((noinline)) ssize_t after_write (int fd, probe_write_t *wr
   probe_connection_t *self = write->record;
   int saved = errno;
   int current = __atomic_load_n (&self->generation, __ATOMIC_ACQUIRE) == write->generation;
-  if (write->mode == MODE_COUNT)
+  if (write->opaque)
+    probe_opaque_wrote (self, write->generation, size_of (write->app_iov, write->app_count), result, saved);
+  if (write->mode == MODE_REACH && result < 0)
+    probe_reach_told (fd, saved);
+  if (write->mode >= MODE_COUNT) {
+    errno = saved;
     return result;
+  }
   if (result < 0 && saved == ENOTSOCK && write->insert)
     return again_plain (fd, write);
   weft_error_t error = result < 0 ? error_of (saved) : WEFT_ERROR_NONE;
@@ -371,7 +443,7 @@ static __attribute__ ((noinline)) ssize_t after_write (int fd, probe_write_t *wr
 ssize_t probe_connection_after_write (int fd, probe_write_t *write, ssize_t result)
 {
   probe_connection_t *self = write->record;
-  if (PROBE_LIKELY (result > 0)) {
+  if (PROBE_LIKELY (result > 0 && write->mode != MODE_OPAQUE)) {
     probe_moved (self, (size_t) result);
     if (write->mode == MODE_COUNT)
       return result;
@@ -405,7 +477,8 @@ void probe_connection_sent_opaque (int fd, size_t size)
   uint32_t generation = 0;
   probe_connection_t *self = probe_lookup (fd, &generation);
   if (self && size && probe_record_ready (self, fd)) {
-    probe_moved (self, size);
+    if (!self->quiet)
+      probe_moved (self, size);
     if (probe_state (self) != PROBE_GIVEN_UP && probe_hold (self, PROBE_OUT, generation, PROBE_WORK) == 1) {
       self->seen[PROBE_OUT] += size;
       probe_exchange_opaque (self, size);
@@ -422,6 +495,9 @@ int probe_connection_before_read (int fd, probe_read_t *ret_read)
   if (!self)
     return 0;
   ret_read->record = self;
+  ret_read->opaque = 0;
+  if (PROBE_UNLIKELY (probe_state (self) == PROBE_GIVEN_UP))
+    return probe_quiet_reads (self, fd, ret_read);
   ret_read->turn = __atomic_load_n (&self->turn[PROBE_IN], __ATOMIC_ACQUIRE);
   __atomic_store_n (&self->calling[PROBE_IN], 1, __ATOMIC_RELEASE);
   return 1;
@@ -442,7 +518,13 @@ static void inbound (probe_connection_t *self, const struct iovec *iov, int iov_
     probe_exchange_answer (self, iov, iov_count, size);
   else
     probe_capture_requests (self, iov, iov_count, size);
-  if (self->role == PROBE_ROLE_SERVER && probe_state (self) == PROBE_GIVEN_UP)
+  if (probe_state (self) != PROBE_GIVEN_UP)
+    return;
+  if (!self->protocol)
+    probe_opaque_name (self, PROBE_IN, iov[0].iov_base, iov[0].iov_len < size ? iov[0].iov_len : size);
+  if (self->role == PROBE_ROLE_CLIENT && !self->sum)
+    self->early = size;
+  if (self->role == PROBE_ROLE_SERVER)
     probe_context_foreign ();
 }
 
@@ -475,6 +557,8 @@ static __attribute__ ((noinline)) void after_read (int fd, const probe_read_t *r
   probe_connection_t *self = read->record;
   int saved = errno;
   weft_error_t error = result < 0 ? error_of (saved) : WEFT_ERROR_CLOSED;
+  if (result < 0 && is_reaching (self, read->generation))
+    probe_reach_told (fd, saved);
   if (result < 0 && !error) {
     if (saved == EAGAIN)
       probe_patience_starved (self, read->generation);
@@ -483,9 +567,12 @@ static __attribute__ ((noinline)) void after_read (int fd, const probe_read_t *r
   }
   if (result == 0 && size_of (iov, iov_count) == 0)
     return;
-  if (PROBE_LIKELY (probe_state (self) == PROBE_GIVEN_UP)) {
+  if (PROBE_UNLIKELY (probe_state (self) == PROBE_GIVEN_UP)) { // while we were in the call
+    if (self->role == PROBE_ROLE_CLIENT && self->sum)
+      probe_opaque_heard (self, read->generation, result, saved);
     if (self->role == PROBE_ROLE_SERVER && result > 0)
       probe_context_foreign ();
+    errno = saved;
     return;
   }
   if (__atomic_load_n (&self->generation, __ATOMIC_ACQUIRE) != read->generation ||
@@ -512,6 +599,10 @@ void probe_connection_after_read (int fd, const probe_read_t *read, const struct
                                   ssize_t result)
 {
   probe_connection_t *self = read->record;
+  if (PROBE_UNLIKELY (read->opaque)) {
+    probe_quiet_heard (read, result, size_of (iov, iov_count));
+    return;
+  }
   __atomic_store_n (&self->calling[PROBE_IN], 0, __ATOMIC_RELEASE);
   if (PROBE_LIKELY (result > 0)) {
     probe_moved (self, (size_t) result);

@@ -62,6 +62,7 @@ typedef struct {
   void *record;
   uint32_t generation;
   uint32_t turn;   /* of this write in its direction */
+  uint8_t opaque;  /* it is part of an opaque call (opaque.h) */
   uint8_t mode;    /* what after_write has to do */
   uint8_t skipped; /* all of it is body: no snapshot was taken */
   uint8_t fresh;   /* it begins a request: the number of heads before is snapshot enough */
@@ -82,6 +83,7 @@ typedef struct {
   void *record;
   uint32_t generation;
   uint32_t turn;
+  uint8_t opaque; /* the connection is given up */
 } probe_read_t;
 
 /* connect() returned 0 or EINPROGRESS / accept() returned fd: the connection is
@@ -124,6 +126,8 @@ void probe_leases_begin (void);
  * forgets all connections. probe_actions must be 0 already: what is born
  * afterwards belongs to the next activation. */
 void probe_connections_flush (void);
+/* Takes over what the kernel has counted on quiet ones (parked thread, while active). */
+void probe_connections_count (void);
 /* Inserts that were cut by a short write and whose rest waits for the next
  * write. While it is not 0 the hooks should stay active a little longer (with
  * WEFT_ACTION_EMBED off), or the peer sees half a line. */

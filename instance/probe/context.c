@@ -6,9 +6,9 @@
 #include "../../common/fault_step.h"
 #include "state.h"
 
-#define SUBTASKS_MAX 4096 /* open at once in one VM: 256 KiB; beyond it requests are unknown, counted */
-#define PROBES_MAX   16   /* entries looked at before the table counts as full */
-#define THREAD_MAX   4    /* open subtasks remembered per thread; initial-exec TLS is scarce */
+#define SUBTASKS_MAX PROBE_SUBTASKS_MAX
+#define PROBES_MAX   16 /* entries looked at before the table counts as full */
+#define THREAD_MAX   4  /* open subtasks remembered per thread; initial-exec TLS is scarce */
 
 /* word = generation << 2 | state. A reader copies the entry between two looks
  * at the word; only the opener writes while it is FILLING. */
@@ -28,8 +28,7 @@ typedef struct {
 
 typedef struct {
   probe_handle_t open[THREAD_MAX];
-  uint32_t round; /* of the table; another one: everything here is from before a reset */
-  uint8_t count;
+  uint32_t round;   /* of the table; another one: everything here is from before a reset */
   uint8_t overflow; /* more than THREAD_MAX were open at once: which ones is not known any more */
   uint8_t mixed;    /* work that nobody follows came while a subtask was open */
   uint8_t waited;   /* X3: void until the next open */
@@ -44,7 +43,9 @@ static entry_t table[SUBTASKS_MAX];
 static uint64_t states[SUBTASKS_MAX][STATE_WORDS];
 static uint32_t table_round;
 static _Thread_local thread_t thread;
+__thread uint8_t probe_context_count; /* of thread.open */
 static const probe_slot_t *adapter;
+uint8_t probe_context_adapted; /* 1: there is one */
 
 static int cannot_read (probe_handle_t *ret_handle)
 {
@@ -115,13 +116,14 @@ static void thread_prune (void)
   uint32_t round = __atomic_load_n (&table_round, __ATOMIC_ACQUIRE);
   if (thread.round != round) {
     memset (&thread, 0, sizeof thread);
+    probe_context_count = 0;
     thread.round = round;
   }
   unsigned kept = 0;
-  for (unsigned i = 0; i < thread.count; i++)
+  for (unsigned i = 0; i < probe_context_count; i++)
     if (is_open (thread.open[i]))
       thread.open[kept++] = thread.open[i];
-  thread.count = (uint8_t) kept;
+  probe_context_count = (uint8_t) kept;
   if (!kept)
     thread.mixed = 0;
 }
@@ -131,10 +133,10 @@ static void thread_enter (probe_handle_t handle)
   thread_prune ();
   if (thread.inlined)
     thread.waited = 0;
-  if (thread.count == THREAD_MAX)
+  if (probe_context_count == THREAD_MAX)
     thread.overflow = 1;
   else
-    thread.open[thread.count++] = handle;
+    thread.open[probe_context_count++] = handle;
 }
 
 /* ---- the slot of an adapter --------------------------------------------- */
@@ -192,7 +194,7 @@ void probe_context_foreign (void)
   const probe_slot_t *slot = __atomic_load_n (&adapter, __ATOMIC_ACQUIRE);
   probe_handle_t now = 0;
   thread_prune ();
-  thread.mixed = thread.count != 0;
+  thread.mixed = probe_context_count != 0;
   if (slot && slot->get (&now) == 0)
     add_doubt (now, DOUBT_SEVERAL);
 }
@@ -202,7 +204,7 @@ void probe_context_event_loop (void)
   const probe_slot_t *slot = __atomic_load_n (&adapter, __ATOMIC_ACQUIRE);
   thread_prune ();
   thread.waited = 1;
-  if (thread.count || thread.overflow)
+  if (probe_context_count || thread.overflow)
     thread.loop = 1;
   if (slot)
     slot_loop (slot);
@@ -292,7 +294,7 @@ probe_handle_t probe_context_open (const uint8_t task[WEFT_TASK_ID_SIZE], uint64
 void probe_context_close (probe_handle_t handle)
 {
   uint32_t word = (uint32_t) (handle >> 32);
-  for (unsigned i = 0; i < thread.count; i++)
+  for (unsigned i = 0; i < probe_context_count; i++)
     thread.inlined |= thread.open[i] == handle;
   if (handle)
     __atomic_compare_exchange_n (&entry_of (handle)->word, &word, (word & ~(uint32_t) STATE) + STATE + 1, 0,
@@ -331,24 +333,22 @@ static int known (probe_handle_t handle, probe_context_t *ret_context, weft_reas
   return doubt == WEFT_REASON_NONE;
 }
 
-static int thread_current (probe_context_t *ret_context, weft_reason_t *ret_reason)
+/* 0: *ret_reason says why it is none. */
+static probe_handle_t thread_handle (weft_reason_t *ret_reason)
 {
   thread_prune ();
   *ret_reason = WEFT_REASON_NO_CONTEXT;
   if (thread.loop || thread.waited)
     *ret_reason = WEFT_REASON_EVENT_LOOP;
-  else if (thread.overflow || thread.mixed || thread.count > 1)
+  else if (thread.overflow || thread.mixed || probe_context_count > 1)
     *ret_reason = WEFT_REASON_SEVERAL_OPEN;
   else
-    return thread.count == 1 ? known (thread.open[0], ret_context, ret_reason) : 0;
+    return probe_context_count == 1 ? thread.open[0] : 0;
   return 0;
 }
 
-int probe_context_current (probe_context_t *ret_context, weft_reason_t *ret_reason)
+static probe_handle_t slot_handle (const probe_slot_t *slot, weft_reason_t *ret_reason)
 {
-  const probe_slot_t *slot = __atomic_load_n (&adapter, __ATOMIC_ACQUIRE);
-  if (!slot)
-    return thread_current (ret_context, ret_reason);
   probe_handle_t handle = 0;
   *ret_reason = WEFT_REASON_VM_CONTEXT;
   if (slot->get (&handle) < 0)
@@ -356,7 +356,29 @@ int probe_context_current (probe_context_t *ret_context, weft_reason_t *ret_reas
   *ret_reason = WEFT_REASON_EVENT_LOOP;
   if (handle == mark_of (SLOT_LOOP) || handle == mark_of (SLOT_WAITED) || handle == mark_of (SLOT_INLINED))
     return 0;
-  return known (handle, ret_context, ret_reason);
+  *ret_reason = WEFT_REASON_NO_CONTEXT;
+  return handle;
+}
+
+int probe_context_now (probe_context_t *ret_context, probe_handle_t *ret_handle, weft_reason_t *ret_reason)
+{
+  const probe_slot_t *slot = __atomic_load_n (&adapter, __ATOMIC_ACQUIRE);
+  probe_handle_t handle = slot ? slot_handle (slot, ret_reason) : thread_handle (ret_reason);
+  if (!handle || !known (handle, ret_context, ret_reason))
+    return 0;
+  *ret_handle = handle;
+  return 1;
+}
+
+int probe_context_current (probe_context_t *ret_context, weft_reason_t *ret_reason)
+{
+  probe_handle_t handle;
+  return probe_context_now (ret_context, &handle, ret_reason);
+}
+
+int probe_context_is_open (probe_handle_t handle)
+{
+  return is_open (handle);
 }
 
 int probe_context_find (const uint8_t task[WEFT_TASK_ID_SIZE], uint64_t request, probe_context_t *ret_context)
@@ -380,6 +402,7 @@ int probe_context_find (const uint8_t task[WEFT_TASK_ID_SIZE], uint64_t request,
 void probe_context_use (const probe_slot_t *slot)
 {
   __atomic_store_n (&adapter, slot, __ATOMIC_RELEASE);
+  __atomic_store_n (&probe_context_adapted, slot != NULL, __ATOMIC_RELAXED);
 }
 
 void probe_context_use_none (void)

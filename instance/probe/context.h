@@ -27,6 +27,7 @@
 
 /* 0 is none. index | generation << 32, generation never 0. */
 typedef uint64_t probe_handle_t;
+#define PROBE_SUBTASKS_MAX 4096 /* open at once in one VM: 256 KiB; beyond it requests are unknown, counted */
 
 typedef struct {
   uint8_t task[WEFT_TASK_ID_SIZE];
@@ -66,6 +67,20 @@ void probe_context_close (probe_handle_t handle);
 /* 1: known, *ret_context set (its subtask is 0 where nothing is to be
  * embedded); 0: unknown, *ret_reason says why. */
 int probe_context_current (probe_context_t *ret_context, weft_reason_t *ret_reason);
+/* The same, and which subtask that is; *ret_handle only where it is known. */
+int probe_context_now (probe_context_t *ret_context, probe_handle_t *ret_handle, weft_reason_t *ret_reason);
+/* 1: it has not been closed yet. */
+int probe_context_is_open (probe_handle_t handle);
+/* 0: certainly nothing is open on the calling thread, and nothing that comes to it would
+ * be foreign to anything. Two loads: what a quiet connection costs (quiet.h). */
+#pragma GCC visibility push(hidden)
+extern __thread uint8_t probe_context_count;
+extern uint8_t probe_context_adapted;
+#pragma GCC visibility pop
+static inline int probe_context_near (void)
+{
+  return probe_context_count | probe_context_adapted;
+}
 /* The calling thread has received work that nobody follows: until what is open
  * on it has been closed, the slot cannot say which of them it works for. */
 void probe_context_foreign (void);

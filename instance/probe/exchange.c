@@ -6,6 +6,7 @@
 #include "../../common/clocks.h"
 #include "../../common/fault_step.h"
 #include "../shm/writer.h"
+#include "opaque.h"
 #include "proof.h"
 
 void probe_exchange_begin (probe_exchange_t *self, const probe_http1_t *head, uint64_t start_ns)
@@ -23,24 +24,25 @@ void probe_exchange_begin (probe_exchange_t *self, const probe_http1_t *head, ui
 static void tell (const probe_connection_t *connection, const probe_exchange_t *self, weft_error_t error,
                   uint32_t flags, uint64_t end_ns)
 {
-  weft_report_t report = {
-      .kind = self->kind,
-      .error = (uint8_t) error,
-      .reason = self->reason,
-      .status = self->status,
-      .name_size = self->name_size,
-      .flags = self->flags | flags,
-      .instruction = self->instruction,
-      .tid = self->tid,
-      .request = self->request,
-      .subtask = self->subtask,
-      .start_ns = self->start_ns,
-      .end_ns = end_ns,
-      .cpu_ns = WEFT_NS_NONE,
-      .local = connection->local,
-      .peer = connection->peer,
-      .name = self->name,
-  };
+  // Field by field: what other kinds have stays unset, and no loop clears it.
+  weft_report_t report;
+  report.kind = self->kind;
+  report.error = (uint8_t) error;
+  report.reason = self->reason;
+  report.protocol = 0;
+  report.status = self->status;
+  report.name_size = self->name_size;
+  report.flags = self->flags | flags;
+  report.instruction = self->instruction;
+  report.tid = self->tid;
+  report.request = self->request;
+  report.subtask = self->subtask;
+  report.start_ns = self->start_ns;
+  report.end_ns = end_ns;
+  report.cpu_ns = WEFT_NS_NONE;
+  report.local = connection->local;
+  report.peer = connection->peer;
+  report.name = self->name;
   memcpy (report.task, self->task, sizeof report.task);
   // The CPU clock is the thread's: another thread's end says nothing about it.
   if (self->cpu_ns != WEFT_NS_NONE && self->tid == probe_tid ())
@@ -58,6 +60,8 @@ static void pop (probe_connection_t *connection, weft_error_t error, uint32_t fl
     tell (connection, self, error, flags, *now_p);
   }
   probe_context_close (self->context);
+  if (self->context)
+    probe_opaque_finish (self->context, (flags & WEFT_REPORT_OPEN) != 0);
   __atomic_store_n (&connection->popped, connection->popped + 1, __ATOMIC_RELEASE);
 }
 

@@ -69,6 +69,20 @@ typedef struct {
   probe_exchange_t queue[PROBE_EXCHANGES_MAX];
   char pending[PROBE_INSERT_MAX]; /* rest of a cut insert */
   probe_tracestate_t tracestate;  /* server: of the request whose head is being read */
+  /* of one that is given up, or not there yet; behind all that HTTP touches */
+  uint8_t quiet;            /* the kernel counts its bytes (quiet.h) */
+  uint8_t protocol;         /* weft_protocol_t by what passed, 0: nothing told */
+  uint8_t likely;           /* the same by what it was before it was given up */
+  uint8_t waiting;          /* opaque: of a call nothing of the answer has come */
+  uint8_t shared;           /* opaque: several subtasks at once (O4) */
+  uint32_t sum;             /* opaque: index + 1 of the sum of the last call, 0: none */
+  uint32_t sum_life;        /* in which it was that */
+  uint64_t call_ns;         /* opaque: start of the last call */
+  uint64_t call_bytes;      /* of it, written */
+  uint64_t early;           /* opaque: bytes that came before the first call */
+  uint64_t reach_ns;        /* a connect that is under way: its start, 0: none */
+  probe_context_t reach_of; /* and whose it is */
+  probe_handle_t reach_context;
 } probe_connection_t;
 
 /* ---- connection.c ------------------------------------------------------- */

@@ -329,6 +329,8 @@ static void *parked (void *arg)
     look_again (now_ns, &step, &look_due_ns);
     look_for_runtime ();
     uint64_t wait_ns = apply (control, now_ns);
+    if (probe_active ())
+      probe_connections_count ();
     if (look_due_ns)
       wait_ns = sooner (wait_ns, look_due_ns > now_ns ? look_due_ns - now_ns : 1);
     struct timespec timeout = {(time_t) (wait_ns / WEFT_NS_PER_S), (long) (wait_ns % WEFT_NS_PER_S)};

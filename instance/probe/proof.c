@@ -21,23 +21,26 @@
 static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
 /* ---- the real kernel ---------------------------------------------------- */
-static void address_of (const struct sockaddr_storage *from, weft_address_t *ret_address)
+void probe_address_of (const struct sockaddr *from, socklen_t size, weft_address_t *ret_address)
 {
   weft_address_t address;
   memset (&address, 0, sizeof address);
-  if (from->ss_family == AF_INET) {
-    const struct sockaddr_in *in = (const struct sockaddr_in *) from;
+  sa_family_t family = from && size >= sizeof family ? from->sa_family : AF_UNSPEC;
+  if (family == AF_INET && size >= sizeof (struct sockaddr_in)) {
+    struct sockaddr_in in;
+    memcpy (&in, from, sizeof in);
     memcpy (address.ip, mapped, sizeof mapped);
-    memcpy (address.ip + 12, &in->sin_addr, 4);
-    address.port = ntohs (in->sin_port);
+    memcpy (address.ip + 12, &in.sin_addr, 4);
+    address.port = ntohs (in.sin_port);
     address.family = 4;
-  } else if (from->ss_family == AF_INET6) {
-    const struct sockaddr_in6 *in = (const struct sockaddr_in6 *) from;
-    memcpy (address.ip, &in->sin6_addr, 16);
-    address.port = ntohs (in->sin6_port);
+  } else if (family == AF_INET6 && size >= offsetof (struct sockaddr_in6, sin6_scope_id)) {
+    struct sockaddr_in6 in;
+    memcpy (&in, from, offsetof (struct sockaddr_in6, sin6_scope_id));
+    memcpy (address.ip, &in.sin6_addr, 16);
+    address.port = ntohs (in.sin6_port);
     // Both ends of one connection must read the same, whatever socket they use.
     address.family = memcmp (address.ip, mapped, sizeof mapped) == 0 ? 4 : 6;
-  } else {
+  } else if (family == AF_UNIX) {
     address.family = 1;
   }
   *ret_address = address;
@@ -59,10 +62,14 @@ static probe_socket_t real_describe (int fd, weft_address_t *ret_local, weft_add
     return PROBE_SOCKET_NONE;
   if (getpeername (fd, (struct sockaddr *) &peer, &peer_size) != 0)
     return PROBE_SOCKET_UNCONNECTED;
-  address_of (&local, ret_local);
-  address_of (&peer, ret_peer);
+  probe_address_of ((const struct sockaddr *) &local, sizeof local, ret_local);
+  probe_address_of ((const struct sockaddr *) &peer, sizeof peer, ret_peer);
+  if (ret_peer->family == 0)
+    ret_peer->family = 1; // an unnamed unix socket
   return PROBE_SOCKET_STREAM;
 }
+
+#define SYN_SENT 2 /* of tcpi_state; netinet/tcp.h, which names it, cannot stand beside linux/tcp.h */
 
 static int tcp_info (int fd, struct tcp_info *ret_info)
 {
@@ -100,7 +107,17 @@ static int real_nonblocking (int fd)
   return flags < 0 || (flags & O_NONBLOCK);
 }
 
-probe_kernel_t probe_kernel = {real_describe, real_counts, real_nonblocking};
+static int real_outcome (int fd)
+{
+  struct tcp_info info;
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (getsockopt (fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error)
+    return error;
+  return tcp_info (fd, &info) == 0 && info.tcpi_state == SYN_SENT ? ETIMEDOUT : 0;
+}
+
+probe_kernel_t probe_kernel = {real_describe, real_counts, real_nonblocking, real_outcome};
 
 static int kernel_counts (int fd, probe_counts_t *ret_counts)
 {

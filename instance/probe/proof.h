@@ -31,6 +31,9 @@ typedef struct {
   int (*counts) (int fd, probe_counts_t *ret_counts);
   /* 1: O_NONBLOCK is set. */
   int (*nonblocking) (int fd);
+  /* Of a connect that nobody has heard of again: 0, or why it has not reached its peer
+   * (ETIMEDOUT: it has not ended). */
+  int (*outcome) (int fd);
 } probe_kernel_t;
 extern probe_kernel_t probe_kernel;
 
@@ -44,6 +47,8 @@ int probe_proof_candidate (probe_connection_t *self, probe_direction_t direction
                            size_t first_size, size_t size);
 /* CANDIDATE: an exchange is over. 1: now PROVEN. */
 int probe_proof_complete (probe_connection_t *self);
+/* Family 0 where it is none that we know. */
+void probe_address_of (const struct sockaddr *from, socklen_t size, weft_address_t *ret_address);
 /* 1: loopback, private or link-local, or a unix socket. */
 int probe_address_private (const weft_address_t *address);
 

@@ -10,8 +10,11 @@
 #include <unistd.h>
 
 #include "embed.h"
+#include "opaque.h"
 #include "patience.h"
 #include "proof.h"
+#include "quiet.h"
+#include "reach.h"
 
 #define HOLD_YIELDS   32  /* for another thread to leave its section, which never waits */
 #define RECHECK_CALLS 255 /* calls until an fd that was no stream socket is looked at again */
@@ -136,6 +139,9 @@ void probe_count_bytes (probe_connection_t *self)
   probe_count (SHM_COUNT_BYTES_TOTAL, bytes);
   if (probe_state (self) == PROBE_PROVEN)
     probe_count (SHM_COUNT_BYTES_SPOKEN, bytes);
+  else
+    probe_count_rest (
+        probe_state (self) == PROBE_CANDIDATE ? WEFT_PROTOCOL_HTTP : probe_opaque_protocol (self), bytes);
 }
 
 /* ---- records ------------------------------------------------------------ */
@@ -170,6 +176,7 @@ probe_connection_t *probe_record_new (int fd, probe_state_t state)
   uint32_t generation = self->generation;
   memset ((char *) self + offsetof (probe_connection_t, turn), 0,
           offsetof (probe_connection_t, machine) - offsetof (probe_connection_t, turn));
+  memset (&self->quiet, 0, sizeof *self - offsetof (probe_connection_t, quiet));
   self->fd = fd;
   self->epoch = now;
   self->state = (uint8_t) state;
@@ -177,11 +184,6 @@ probe_connection_t *probe_record_new (int fd, probe_state_t state)
   __atomic_store_n (&self->busy[PROBE_OUT], probe_word (generation, PROBE_FREE), __ATOMIC_RELEASE);
   probe_count (SHM_COUNT_CONNECTIONS, 1);
   return self;
-}
-
-static uint32_t entry_of (const probe_connection_t *self)
-{
-  return (probe_record_index (self) + 1) | (self->generation & PROBE_GENERATION_MASK) << PROBE_INDEX_BITS;
 }
 
 /* Both directions are PROBE_DEAD. */
@@ -208,6 +210,10 @@ static void record_close (probe_connection_t *self, weft_error_t error, uint32_t
     return;
   }
   probe_embed_forget (self, flags != 0);
+  if (!flags) {
+    probe_reach_closing (self);
+    probe_opaque_closing (self);
+  }
   if (flags)
     probe_exchange_abandon (self, error, flags);
   else
@@ -215,7 +221,17 @@ static void record_close (probe_connection_t *self, weft_error_t error, uint32_t
   if (!flags)
     probe_exchange_bare_end (self);
   probe_count_bytes (self);
+  probe_quiet_count (self);
   record_free (self);
+}
+
+/* The fd means nothing any more (Q2). Returns what stood there. */
+static uint32_t take_entry (int fd)
+{
+  uint32_t entry = __atomic_exchange_n (&probe_fds[fd], 0, __ATOMIC_SEQ_CST);
+  if (__atomic_load_n (&probe_quiet[fd], __ATOMIC_SEQ_CST))
+    __atomic_store_n (&probe_quiet[fd], PROBE_FD_LOOK, __ATOMIC_SEQ_CST);
+  return entry;
 }
 
 void probe_record_drop (int fd)
@@ -223,8 +239,7 @@ void probe_record_drop (int fd)
   if ((unsigned) fd >= PROBE_FDS_MAX || !__atomic_load_n (&probe_fds[fd], __ATOMIC_RELAXED))
     return;
   uint32_t generation;
-  probe_connection_t *self =
-      probe_record_of (__atomic_exchange_n (&probe_fds[fd], 0, __ATOMIC_ACQ_REL), &generation);
+  probe_connection_t *self = probe_record_of (take_entry (fd), &generation);
   if (self)
     record_close (self, probe_patience_at_close (self, fd), 0);
 }
@@ -233,8 +248,9 @@ void probe_record_drop (int fd)
 probe_connection_t *probe_record_publish (int fd, probe_connection_t *self)
 {
   uint32_t none = 0;
-  if (!WEFT_STEP_FAILS ("publish") && __atomic_compare_exchange_n (&probe_fds[fd], &none, entry_of (self), 0,
-                                                                   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+  if (!WEFT_STEP_FAILS ("publish") &&
+      __atomic_compare_exchange_n (&probe_fds[fd], &none, probe_record_entry (self), 0, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_RELAXED))
     return self;
   record_close (self, WEFT_ERROR_NONE, 0);
   return NULL;
@@ -327,7 +343,7 @@ probe_connection_t *probe_record_known (int fd, uint32_t *ret_generation)
 }
 
 /* ---- all of them -------------------------------------------------------- */
-static uint32_t pool_used (void)
+uint32_t probe_records_used (void)
 {
   uint32_t used = __atomic_load_n (&pool_fresh, __ATOMIC_ACQUIRE);
   return used < PROBE_CONNECTIONS_MAX ? used : PROBE_CONNECTIONS_MAX;
@@ -344,13 +360,16 @@ void probe_connections_flush (void)
 {
   int saved = errno;
   __atomic_fetch_add (&probe_epoch, 1, __ATOMIC_SEQ_CST);
-  for (uint32_t i = 0; i < pool_used (); i++) {
+  for (uint32_t i = 0; i < probe_records_used (); i++) {
     int fd = __atomic_load_n (&probe_pool[i].fd, __ATOMIC_RELAXED);
-    uint32_t entry = entry_of (&probe_pool[i]);
-    if (fd >= 0 &&
-        __atomic_compare_exchange_n (&probe_fds[fd], &entry, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-      record_close (&probe_pool[i], WEFT_ERROR_OPEN, WEFT_REPORT_OPEN);
+    uint32_t entry = probe_record_entry (&probe_pool[i]);
+    if (fd < 0 ||
+        !__atomic_compare_exchange_n (&probe_fds[fd], &entry, 0, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+      continue;
+    __atomic_store_n (&probe_quiet[fd], PROBE_FD_LOOK, __ATOMIC_SEQ_CST);
+    record_close (&probe_pool[i], WEFT_ERROR_OPEN, WEFT_REPORT_OPEN);
   }
+  probe_opaque_flush ();
   errno = saved;
 }
 
@@ -360,13 +379,14 @@ void probe_connections_reset (void)
   probe_epoch++;
   for (int fd = 0; fd < PROBE_FDS_MAX; fd++)
     if (probe_fds[fd])
-      probe_fds[fd] = 0;
+      probe_fds[fd] = probe_quiet[fd] = 0;
   pool_free = 0;
-  for (uint32_t i = pool_used (); i-- > 0;) {
+  for (uint32_t i = probe_records_used (); i-- > 0;) {
     probe_pool[i].busy[PROBE_IN] = probe_pool[i].busy[PROBE_OUT] =
         probe_word (probe_pool[i].generation, PROBE_DEAD);
     probe_pool[i].pending_size = 0;
     record_free (&probe_pool[i]);
   }
   probe_embed_reset ();
+  probe_opaque_reset ();
 }

@@ -145,6 +145,8 @@ static inline int probe_lease_enter (probe_connection_t *self, probe_direction_t
 probe_connection_t *probe_record_new (int fd, probe_state_t state);
 /* Another thread that saw the fd at the same moment wins: NULL. */
 probe_connection_t *probe_record_publish (int fd, probe_connection_t *self);
+/* Records that have ever been in use stand first in the pool. */
+uint32_t probe_records_used (void);
 /* Forgets the fd; what was open on it is told. */
 void probe_record_drop (int fd);
 /* What is known of an fd, without a look at the kernel. */
@@ -158,6 +160,12 @@ probe_connection_t *probe_lookup_slow (int fd, uint32_t entry, uint32_t *ret_gen
 static inline uint32_t probe_record_index (const probe_connection_t *self)
 {
   return (uint32_t) (self - probe_pool);
+}
+
+/* What stands in probe_fds for it. */
+static inline uint32_t probe_record_entry (const probe_connection_t *self)
+{
+  return (probe_record_index (self) + 1) | (self->generation & PROBE_GENERATION_MASK) << PROBE_INDEX_BITS;
 }
 
 /* C6: *ret_generation is that of the record which the entry means. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../../common/status.h"
+#include "quiet.h"
 #include "socket_hooks.h"
 
 probe_calls_t probe_real;
@@ -23,7 +24,22 @@ __thread uint32_t probe_inside;
       return probe_real.name args;                                                                           \
     return probe_active_##name args;                                                                         \
   }
-PROBE_CALL_MAP (XX)
+PROBE_OTHER_MAP (XX)
+#undef XX
+
+/* Both answers are one tail call: nothing is saved for a quiet fd. */
+#define FOLLOWED(quiet, type, name, params, args)                                                            \
+  type probe_hook_##name params                                                                              \
+  {                                                                                                          \
+    if (PROBE_LIKELY (!probe_active ()) || quiet (fd))                                                       \
+      return probe_real.name args;                                                                           \
+    return probe_active_##name args;                                                                         \
+  }
+#define XX(type, name, params, args) FOLLOWED (probe_quiet_read, type, name, params, args)
+PROBE_READ_MAP (XX)
+#undef XX
+#define XX(type, name, params, args) FOLLOWED (probe_quiet_write, type, name, params, args)
+PROBE_WRITE_MAP (XX)
 #undef XX
 
 /* Where the check of the fortified call would fail, it is the one to say so. */

@@ -2,11 +2,13 @@
 /* socket_calls: the replacement functions that GOT slots point to, and the
  * originals below them.
  *
- * Each does: one load and branch (idle) → the original; active → around the
- * original. A per-thread guard keeps our own calls out. */
+ * Each does: one load and branch (idle) → the original; active, on a quiet fd
+ * (quiet.h) → the original; active → around the original. A per-thread guard keeps
+ * our own calls out. */
 #ifndef PROBE_SOCKET_CALLS_H
 #define PROBE_SOCKET_CALLS_H
 
+#include <netdb.h>
 #include <poll.h>
 #include <stdint.h>
 #include <sys/epoll.h>
@@ -19,22 +21,25 @@
 #define PROBE_HIDDEN __attribute__ ((visibility ("hidden")))
 
 /* X-macro: return type, name, parameters, arguments. The one list from which
- * originals, hooks and the slot table are made. */
-#define PROBE_CALL_MAP(XX)                                                                                   \
+ * originals, hooks and the slot table are made: what reads bytes of `fd`, what writes
+ * them, and the rest. */
+#define PROBE_READ_MAP(XX)                                                                                   \
   XX (ssize_t, read, (int fd, void *data, size_t size), (fd, data, size))                                    \
   XX (ssize_t, readv, (int fd, const struct iovec *iov, int count), (fd, iov, count))                        \
   XX (ssize_t, recv, (int fd, void *data, size_t size, int flags), (fd, data, size, flags))                  \
   XX (ssize_t, recvfrom,                                                                                     \
       (int fd, void *data, size_t size, int flags, struct sockaddr *from, socklen_t *from_size),             \
       (fd, data, size, flags, from, from_size))                                                              \
-  XX (ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags))                   \
+  XX (ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags))
+#define PROBE_WRITE_MAP(XX)                                                                                  \
   XX (ssize_t, write, (int fd, const void *data, size_t size), (fd, data, size))                             \
   XX (ssize_t, writev, (int fd, const struct iovec *iov, int count), (fd, iov, count))                       \
   XX (ssize_t, send, (int fd, const void *data, size_t size, int flags), (fd, data, size, flags))            \
   XX (ssize_t, sendto,                                                                                       \
       (int fd, const void *data, size_t size, int flags, const struct sockaddr *to, socklen_t to_size),      \
       (fd, data, size, flags, to, to_size))                                                                  \
-  XX (ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags))             \
+  XX (ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags))
+#define PROBE_OTHER_MAP(XX)                                                                                  \
   XX (ssize_t, sendfile, (int out, int in, off_t *offset, size_t size), (out, in, offset, size))             \
   XX (ssize_t, sendfile64, (int out, int in, off64_t *offset, size_t size), (out, in, offset, size))         \
   XX (int, connect, (int fd, const struct sockaddr *address, socklen_t size), (fd, address, size))           \
@@ -72,7 +77,23 @@
   XX (int, sendmmsg, (int fd, struct mmsghdr *messages, unsigned count, int flags),                          \
       (fd, messages, count, flags))                                                                          \
   XX (ssize_t, splice, (int in, off64_t *in_at, int out, off64_t *out_at, size_t size, unsigned flags),      \
-      (in, in_at, out, out_at, size, flags))
+      (in, in_at, out, out_at, size, flags))                                                                 \
+  XX (int, getsockopt, (int fd, int level, int name, void *value, socklen_t *size),                          \
+      (fd, level, name, value, size))                                                                        \
+  XX (int, getaddrinfo,                                                                                      \
+      (const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **ret_list),     \
+      (node, service, hints, ret_list))                                                                      \
+  XX (struct hostent *, gethostbyname, (const char *node), (node))                                           \
+  XX (struct hostent *, gethostbyname2, (const char *node, int family), (node, family))                      \
+  XX (int, gethostbyname_r,                                                                                  \
+      (const char *node, struct hostent *ret_host, char *data, size_t size, struct hostent **ret_result,     \
+       int *ret_error),                                                                                      \
+      (node, ret_host, data, size, ret_result, ret_error))                                                   \
+  XX (int, gethostbyname2_r,                                                                                 \
+      (const char *node, int family, struct hostent *ret_host, char *data, size_t size,                      \
+       struct hostent **ret_result, int *ret_error),                                                         \
+      (node, family, ret_host, data, size, ret_result, ret_error))
+#define PROBE_CALL_MAP(XX) PROBE_READ_MAP (XX) PROBE_WRITE_MAP (XX) PROBE_OTHER_MAP (XX)
 
 /* What fortified code calls instead: the same with the size of the buffer. */
 #define PROBE_CHECKED_MAP(XX)                                                                                \

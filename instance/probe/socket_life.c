@@ -4,10 +4,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/close_range.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "context.h"
 #include "patience.h"
+#include "reach.h"
 #include "socket_hooks.h"
 
 static pid_t owner_pid;
@@ -42,16 +44,54 @@ static void closing (int fd)
   errno = saved;
 }
 
+/* How a connect went, if it did not reach its peer. */
+static void reached (int fd, const probe_reach_t *reach, const struct sockaddr *address, socklen_t size,
+                     int error)
+{
+  if (!reach->start_ns || probe_inside)
+    return;
+  probe_enter ();
+  probe_reach_connect (fd, reach, address, size, error);
+  probe_leave ();
+  errno = error;
+}
+
 int probe_active_connect (int fd, const struct sockaddr *address, socklen_t size)
 {
+  probe_reach_t reach = {0};
+  if (!probe_inside && probe_context_near ()) {
+    probe_enter ();
+    probe_reach_begin (&reach);
+    probe_leave ();
+  }
   int result = probe_real.connect (fd, address, size);
   /* An interrupted connect goes on in the background like a non-blocking one. */
-  if (result == 0 || errno == EINPROGRESS || errno == EINTR)
+  if (result == 0 || errno == EINPROGRESS || errno == EINTR) {
     born (fd, PROBE_ROLE_CLIENT);
-  else if (errno != EALREADY && errno != EISCONN && !probe_inside) {
+  } else if (errno != EALREADY && errno != EISCONN && !probe_inside) {
     int saved = errno;
     probe_enter ();
     probe_connection_refused (fd, saved);
+    probe_leave ();
+    errno = saved;
+  }
+  if (result != 0)
+    reached (fd, &reach, address, size, errno);
+  return result;
+}
+
+int probe_active_getsockopt (int fd, int level, int name, void *value, socklen_t *size)
+{
+  int result = probe_real.getsockopt (fd, level, name, value, size);
+  int error = 0;
+  if (level != SOL_SOCKET || name != SO_ERROR || result != 0 || probe_inside || !value || !size ||
+      *size < sizeof error)
+    return result;
+  memcpy (&error, value, sizeof error);
+  if (error) {
+    int saved = errno;
+    probe_enter ();
+    probe_reach_told (fd, error);
     probe_leave ();
     errno = saved;
   }

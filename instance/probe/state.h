@@ -45,6 +45,12 @@ static inline void probe_count (shm_counter_t counter, uint64_t n)
   __atomic_fetch_add (&shm_status (probe_shm)->counter[counter], n, __ATOMIC_RELAXED);
 }
 
+/* Bytes that are not understood. */
+static inline void probe_count_rest (unsigned protocol, uint64_t bytes)
+{
+  __atomic_fetch_add (&shm_rest (probe_shm)->bytes[protocol], bytes, __ATOMIC_RELAXED);
+}
+
 /* Kernel tid of the caller, cached per thread (reset in a forked child). */
 uint32_t probe_tid (void);
 /* The calling thread's generator, seeded on first use. */

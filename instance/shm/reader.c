@@ -453,6 +453,11 @@ static void ring_bell (shm_control_t *control)
   syscall (SYS_futex, &control->doorbell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+void shm_wake (shm_reader_t *self)
+{
+  ring_bell (shm_control (self->base));
+}
+
 void shm_configure (shm_reader_t *self, uint32_t actions, uint32_t carrier, uint32_t embed_to,
                     const shm_rule_t *rules, uint32_t rule_count)
 {

@@ -51,6 +51,8 @@ void shm_configure_with (shm_reader_t *self, uint32_t actions, uint32_t carrier,
                          const shm_rule_t *rules, uint32_t rule_count, const shm_filter_t *filter);
 void shm_renew_lease (shm_reader_t *self, uint64_t until_mono_ns);
 void shm_command (shm_reader_t *self, shm_command_t command);
+/* The probe looks around, and takes over what the kernel has counted for it. */
+void shm_wake (shm_reader_t *self);
 /* Sequence number of the last configuration written here. */
 uint32_t shm_config_seq (const shm_reader_t *self);
 

@@ -130,6 +130,8 @@ static void say_ack (session_t *self, uint64_t now)
   set_counters (self, &message);
   if (push_up (self, &message) < 0)
     return;
+  if (message.active)
+    shm_wake (self->reader); /* what quiet connections move until then is in the next one */
   self->ack_due = 0;
   self->ack_next_ns = after (now, CAR_SESSION_ACK_MS);
 }

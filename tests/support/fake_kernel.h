@@ -41,7 +41,7 @@ probe_config_t *probe_config = &fake_config;
 static _Alignas(4096) char fake_memory[SHM_RINGS_AT];
 void *probe_shm = fake_memory;
 probe_calls_t probe_real;
-static weft_ids_t fake_ids;
+static _Thread_local weft_ids_t fake_ids; /* of each thread, as in a VM */
 static uint32_t fake_tid = 100;
 
 uint32_t probe_tid (void)
@@ -50,6 +50,8 @@ uint32_t probe_tid (void)
 }
 weft_ids_t *probe_ids (void)
 {
+  if (!fake_ids.s[0])
+    weft_ids_seed (&fake_ids);
   return &fake_ids;
 }
 
@@ -88,7 +90,8 @@ typedef struct {
   probe_socket_t kind;
   int family; /* of weft_address_t */
   uint8_t peer_ip[4];
-  char *sent; /* what the peer received */
+  uint16_t local_port, peer_port; /* 0: 10000 and the fd, 80 */
+  char *sent;                     /* what the peer received */
   size_t sent_size;
   const char *to_read; /* what it will send */
   size_t to_read_size;
@@ -96,6 +99,7 @@ typedef struct {
   size_t accept;          /* most bytes of one call, 0: all */
   int error;              /* of the next write, once */
   int nonblocking, not_a_socket;
+  int outcome; /* of a connect that nobody heard of again */
   unsigned proofs, describes;
   void (*during_write) (int fd); /* runs when the bytes have left, before after_write */
 } fake_socket_t;
@@ -110,8 +114,8 @@ static probe_socket_t fake_describe (int fd, weft_address_t *ret_local, weft_add
   memset (ret_local, 0, sizeof *ret_local);
   memset (ret_peer, 0, sizeof *ret_peer);
   ret_local->family = ret_peer->family = (uint8_t) fake[fd].family;
-  ret_local->port = (uint16_t) (10000 + fd);
-  ret_peer->port = 80;
+  ret_local->port = fake[fd].local_port ? fake[fd].local_port : (uint16_t) (10000 + fd);
+  ret_peer->port = fake[fd].peer_port ? fake[fd].peer_port : 80;
   memcpy (ret_local->ip, mapped, 12);
   memcpy (ret_peer->ip, mapped, 12);
   memcpy (ret_local->ip + 12, (uint8_t[]){127, 0, 0, 1}, 4);
@@ -133,6 +137,11 @@ static int fake_counts (int fd, probe_counts_t *ret_counts)
 static int fake_nonblocking (int fd)
 {
   return fake[fd].nonblocking;
+}
+
+static int fake_outcome (int fd)
+{
+  return fake[fd].outcome;
 }
 
 static ssize_t fake_take (int fd, const struct iovec *iov, size_t count)
@@ -300,12 +309,10 @@ FAKE void fake_rule (uint32_t instruction, const char *match)
 
 FAKE int fake_setup (void **state)
 {
-  probe_kernel = (probe_kernel_t){fake_describe, fake_counts, fake_nonblocking};
+  probe_kernel = (probe_kernel_t){fake_describe, fake_counts, fake_nonblocking, fake_outcome};
   probe_real.sendmsg = fake_sendmsg;
   probe_real.writev = fake_writev;
   probe_real.send = fake_send;
-  if (!fake_ids.s[0])
-    weft_ids_seed (&fake_ids);
   probe_actions = 0;
   probe_connections_flush ();
   probe_context_reset ();

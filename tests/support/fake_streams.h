@@ -199,6 +199,11 @@ static int stream_nonblocking (int fd)
   return streams[fd].nonblocking;
 }
 
+static int stream_outcome (int fd)
+{
+  return 0;
+}
+
 /* ---- a connection ---------------------------------------------------------- */
 /* What the peer will say; `client`: the kernel counts a SYN. Not born yet. */
 STREAM void stream_open (int fd, int client, const uint8_t *to_read, size_t size)
@@ -237,7 +242,7 @@ STREAM void streams_begin (probe_config_t *config)
                                .shutdown = stream_shutdown,
                                .close = stream_close,
                                .dup = stream_dup};
-  probe_kernel = (probe_kernel_t){stream_describe, stream_counts, stream_nonblocking};
+  probe_kernel = (probe_kernel_t){stream_describe, stream_counts, stream_nonblocking, stream_outcome};
   probe_config = config;
   probe_calls_owner (getpid ());
   probe_leases_begin ();

@@ -19,6 +19,8 @@
 #include "../../../../instance/probe/context.h"
 #include "../../../../instance/probe/patience.h"
 #include "../../../../instance/probe/probe.h"
+#include "../../../../instance/probe/quiet.h"
+#include "../../../../instance/probe/reach.h"
 #include "../../../../instance/probe/socket_calls.h"
 #include "../../../../instance/probe/state.h"
 #include "../../../../instance/shm/reader.h"
@@ -33,6 +35,24 @@ static uint32_t flushes, resets, child_resets;
 static uint32_t finishing, finish_looks, seen_active = UINT32_MAX, seen_embed, flushed_early;
 
 /* ---- recorders in place of connection and context ------------------------------ */
+uint8_t probe_quiet[PROBE_FDS_MAX];
+__thread uint8_t probe_context_count;
+uint8_t probe_context_adapted;
+void probe_connections_count (void) {}
+int probe_reach_begin (probe_reach_t *ret_reach)
+{
+  return 0;
+}
+void probe_reach_connect (int fd, const probe_reach_t *reach, const struct sockaddr *address, socklen_t size,
+                          int error)
+{
+}
+void probe_reach_told (int fd, int error) {}
+int probe_reach_lookup (const char *node, int flags, probe_reach_t *ret_reach)
+{
+  return 0;
+}
+void probe_reach_looked_up (const probe_reach_t *reach, int again) {}
 void probe_connections_flush (void)
 {
   __atomic_add_fetch (&flushes, 1, __ATOMIC_SEQ_CST);

@@ -18,12 +18,17 @@
 #include "../../../../instance/probe/connection.h"
 #include "../../../../instance/probe/context.h"
 #include "../../../../instance/probe/patience.h"
+#include "../../../../instance/probe/quiet.h"
+#include "../../../../instance/probe/reach.h"
 #include "../../../../instance/probe/socket_calls.h"
 #include "../../../../instance/probe/state.h"
 
 #define FD 7
 
 uint32_t probe_actions;
+uint8_t probe_quiet[PROBE_FDS_MAX];
+__thread uint8_t probe_context_count;
+uint8_t probe_context_adapted;
 
 static char trace[4096];
 static int tracked, inserting, nested, waiting;
@@ -127,6 +132,32 @@ void probe_context_event_loop (void)
 {
   note ("event_loop;");
   errno = 99;
+}
+
+/* Something is followed iff a subtask is open, here as there. */
+int probe_reach_begin (probe_reach_t *ret_reach)
+{
+  ret_reach->start_ns = probe_context_count;
+  return probe_context_count;
+}
+void probe_reach_connect (int fd, const probe_reach_t *reach, const struct sockaddr *address, socklen_t size,
+                          int error)
+{
+  note ("reach %d %d;", fd, error);
+  errno = 99;
+}
+void probe_reach_told (int fd, int error)
+{
+  note ("told %d %d;", fd, error);
+  errno = 99;
+}
+int probe_reach_lookup (const char *node, int flags, probe_reach_t *ret_reach)
+{
+  return probe_reach_begin (ret_reach);
+}
+void probe_reach_looked_up (const probe_reach_t *reach, int again)
+{
+  note ("looked up%s;", again ? " in vain" : "");
 }
 
 /* ---- fake kernel ------------------------------------------------------------------- */
@@ -539,6 +570,109 @@ static void test_resolve (void **state)
   assert_string_equal (call.name, "untouched");
 }
 
+/* ---- quiet fds, outcomes of connects, lookups ---------------------------------------- */
+static void moves (const char *expected)
+{
+  char data[4];
+  trace[0] = 0;
+  tracked = 1;
+  kernel_result = 3;
+  probe_hook_send (FD, abc, 3, 0);
+  probe_hook_recv (FD, data, sizeof data, 0);
+  assert_string_equal (trace, expected);
+}
+
+#define WRITE_PLAIN  "send 7 0;"
+#define WRITE_LOOKED "before_write 7 x1;send 7 0;after_write 3;"
+#define READ_PLAIN   "recv 7 0;"
+#define READ_LOOKED  "before_read 7;recv 7 0;after_read x1 3;"
+
+static void test_quiet_fds_are_the_call_alone (void **state)
+{
+  for (unsigned near = 0; near < 3; near++) {
+    probe_context_count = near == 1;
+    probe_context_adapted = near == 2;
+    probe_quiet[FD] = PROBE_FD_LOOK;
+    moves (WRITE_LOOKED READ_LOOKED);
+    probe_quiet[FD] = PROBE_FD_QUIET;
+    moves (WRITE_PLAIN READ_PLAIN);
+    probe_quiet[FD] = PROBE_FD_SERVER;
+    moves (near ? WRITE_PLAIN READ_LOOKED : WRITE_PLAIN READ_PLAIN);
+    probe_quiet[FD] = PROBE_FD_CLIENT;
+    moves (near ? WRITE_LOOKED READ_PLAIN : WRITE_PLAIN READ_PLAIN);
+    probe_quiet[FD] = PROBE_FD_CALLING;
+    moves (WRITE_LOOKED READ_LOOKED);
+  }
+  probe_quiet[FD] = PROBE_FD_LOOK;
+  probe_context_count = probe_context_adapted = 0;
+}
+
+static int socket_error;
+static int fake_getsockopt (int fd, int level, int name, void *value, socklen_t *size)
+{
+  memcpy (value, &socket_error, sizeof socket_error);
+  errno = 7;
+  return 0;
+}
+
+static void test_outcome_of_a_connect (void **state)
+{
+  int error;
+  socklen_t size = sizeof error;
+  probe_context_count = 1;
+  connect_answers (-1, EINPROGRESS);
+  assert_string_equal (trace, "connect 7;born 7 client;reach 7 115;");
+  trace[0] = 0;
+  connect_answers (-1, ECONNREFUSED);
+  assert_string_equal (trace, "connect 7;refused 7 111;reach 7 111;");
+  trace[0] = 0;
+  connect_answers (0, 0);
+  assert_string_equal (trace, "connect 7;born 7 client;");
+  probe_context_count = 0;
+  probe_real.getsockopt = fake_getsockopt;
+  trace[0] = 0;
+  assert_int_equal (probe_hook_getsockopt (FD, SOL_SOCKET, SO_ERROR, &error, &size), 0);
+  assert_string_equal (trace, "");
+  socket_error = ECONNREFUSED;
+  assert_int_equal (probe_hook_getsockopt (FD, SOL_SOCKET, SO_RCVBUF, &error, &size), 0);
+  assert_string_equal (trace, "");
+  assert_int_equal (probe_hook_getsockopt (FD, SOL_SOCKET, SO_ERROR, &error, &size), 0);
+  assert_int_equal (errno, 7);
+  assert_string_equal (trace, "told 7 111;");
+}
+
+static int lookup_result;
+static int fake_getaddrinfo (const char *node, const char *service, const struct addrinfo *hints,
+                             struct addrinfo **ret_list)
+{
+  note ("getaddrinfo;");
+  return lookup_result;
+}
+static struct hostent *fake_gethostbyname (const char *node)
+{
+  note ("gethostbyname;");
+  h_errno = TRY_AGAIN;
+  return NULL;
+}
+
+static void test_lookups (void **state)
+{
+  struct addrinfo *list;
+  probe_real.getaddrinfo = fake_getaddrinfo;
+  probe_real.gethostbyname = fake_gethostbyname;
+  trace[0] = 0;
+  assert_int_equal (probe_hook_getaddrinfo ("db", NULL, NULL, &list), 0);
+  assert_string_equal (trace, "getaddrinfo;");
+  probe_context_count = 1;
+  assert_int_equal (probe_hook_getaddrinfo ("db", NULL, NULL, &list), 0);
+  lookup_result = EAI_AGAIN;
+  assert_int_equal (probe_hook_getaddrinfo ("db", NULL, NULL, &list), EAI_AGAIN);
+  assert_null (probe_hook_gethostbyname ("db"));
+  assert_string_equal (trace, "getaddrinfo;getaddrinfo;looked up;getaddrinfo;looked up in vain;"
+                              "gethostbyname;looked up in vain;");
+  probe_context_count = 0;
+}
+
 int main (void)
 {
 #define TEST(name) cmocka_unit_test_setup (name, begin)
@@ -568,6 +702,9 @@ int main (void)
       TEST (test_waiting_in_vain),
       TEST (test_waiting_for_several_is),
       TEST (test_fortified_read),
+      TEST (test_quiet_fds_are_the_call_alone),
+      TEST (test_outcome_of_a_connect),
+      TEST (test_lookups),
       TEST (test_resolve),
   };
   return cmocka_run_group_tests (tests, NULL, NULL);
