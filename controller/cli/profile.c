@@ -209,10 +209,10 @@ static json_t *visible_json (const ctl_roster_t *roster)
     const ctl_instance_t *one = &roster->instances[n];
     char uuid[37];
     weft_uuid_put (uuid, one->uuid);
-    json_array_append_new (list, json_pack ("{s:s, s:o, s:I, s:I, s:I}", "instance", uuid, "service",
+    json_array_append_new (list, json_pack ("{s:s, s:o, s:I, s:I, s:I, s:o}", "instance", uuid, "service",
                                             ctl_json_text (one->service), "pid", (json_int_t) one->pid,
                                             "bytes_total", (json_int_t) one->bytes_total, "bytes_spoken",
-                                            (json_int_t) one->bytes_spoken));
+                                            (json_int_t) one->bytes_spoken, "rest", ctl_json_rest (one)));
   }
   return list;
 }

@@ -213,6 +213,8 @@ void ctl_window_traffic (ctl_window_t *self)
       continue;
     now->bytes_total = since (now->bytes_total, then->bytes_total);
     now->bytes_spoken = since (now->bytes_spoken, then->bytes_spoken);
+    for (int i = 0; i < WEFT_PROTOCOL_COUNT; i++)
+      now->rest[i] = since (now->rest[i], then->rest[i]);
     now->given_up = since (now->given_up, then->given_up);
     now->bare = since (now->bare, then->bare);
     now->requests_in = since (now->requests_in, then->requests_in);

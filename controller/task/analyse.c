@@ -248,7 +248,9 @@ static int fill_parts (ctl_analyse_t *self, group_t *group, const ctl_execution_
       k++;
     if (k == parts)
       self->part[parts++] = (part_t){.path = path};
-    self->part[k].calls++;
+    uint32_t calls = subtask->hop == CTL_HOP_OPAQUE ? subtask->calls : 1;
+    self->part[k].calls +=
+        calls < UINT32_MAX - self->part[k].calls ? calls : UINT32_MAX - self->part[k].calls;
     self->part[k].self_ns += subtask->self_ns;
   }
   sample->part = malloc ((parts ? parts : 1) * sizeof *sample->part);

@@ -10,7 +10,8 @@
 typedef struct {
   const ctl_assemble_t *in;
   const ctl_entry_t **embed, **capture; /* one of each request and sender / subtask, sorted by it */
-  uint32_t embeds, captures;
+  const ctl_entry_t **opaque, **bytes;  /* one of each id, sorted by it; bytes are the second lines */
+  uint32_t embeds, captures, opaques, byteses;
   uint8_t *embed_seen; /* a capture of it is there */
   ctl_execution_t *out;
   uint64_t origin_ns; /* start of the orphan that out->origin is of */
@@ -24,7 +25,7 @@ static int is_open (const ctl_entry_t *entry)
 
 static uint64_t key_of (const ctl_entry_t *entry)
 {
-  return entry->kind == WEFT_REPORT_EMBED ? entry->link : entry->subtask;
+  return entry->kind == WEFT_REPORT_CAPTURE ? entry->subtask : entry->link;
 }
 
 #define ORDER(a, b)                                                                                          \
@@ -118,7 +119,7 @@ static uint32_t drop_copies (const ctl_entry_t **entries, uint32_t count, uint64
     const ctl_entry_t *one = copy_of (entries, kept, entries[i]);
     if (!one)
       entries[kept++] = entries[i];
-    else if (is_open (one) || !is_open (entries[i]))
+    else if ((is_open (one) || !is_open (entries[i])) && one->kind != CTL_ENTRY_BYTES)
       ++*duplicates;
   }
   return kept;
@@ -293,6 +294,47 @@ static int fill_leaf (work_t *self, const ctl_entry_t *embed, ctl_subtask_t *sub
   return subtask->service ? 0 : WEFT_E_NOMEM;
 }
 
+/* The two lines of a report came and were sorted together, but what is hostile may repeat an id. */
+static const ctl_entry_t *bytes_of (const work_t *self, uint32_t index)
+{
+  uint64_t id = self->opaque[index]->link;
+  uint32_t low = 0, high = self->byteses;
+  if (index < high && self->bytes[index]->link == id)
+    return self->bytes[index];
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (self->bytes[middle]->link < id)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < self->byteses && self->bytes[low]->link == id ? self->bytes[low] : NULL;
+}
+
+static int fill_opaque (work_t *self, uint32_t index, ctl_subtask_t *subtask)
+{
+  const ctl_entry_t *entry = self->opaque[index], *bytes = bytes_of (self, index);
+  char peer[CTL_PEER_TEXT_MAX] = "";
+  if (entry->peer)
+    ctl_peers_text (self->in->peers, entry->peer, peer);
+  else if (entry->status == 1)
+    strcpy (peer, "unix socket");
+  fill (self, entry, subtask);
+  subtask->id = entry->link;
+  subtask->caller = entry->subtask;
+  subtask->hop = CTL_HOP_OPAQUE;
+  subtask->vm = "";
+  subtask->status = 0;
+  subtask->instruction = 0;
+  subtask->cpu_ns = WEFT_NS_NONE;
+  subtask->calls = entry->instruction;
+  subtask->wait_ns = entry->cpu_ns;
+  subtask->bytes_out = bytes ? bytes->start_ns : 0;
+  subtask->bytes_in = bytes ? bytes->end_ns : 0;
+  subtask->service = ctl_instances_intern (self->in->instances, peer, strlen (peer));
+  return subtask->service ? 0 : WEFT_E_NOMEM;
+}
+
 /* Times within one kernel compare; each further kernel is another clock. */
 static uint32_t count_hosts (const work_t *self)
 {
@@ -322,7 +364,7 @@ static int compare_starts (const void *left, const void *right)
 static int build (work_t *self)
 {
   ctl_execution_t *out = self->out;
-  uint32_t room = self->captures + self->embeds;
+  uint32_t room = self->captures + self->embeds + self->opaques;
   out->subtasks = malloc ((room ? room : 1) * sizeof *out->subtasks);
   self->embed_seen = calloc (self->embeds + 1u, 1);
   if (!out->subtasks || !self->embed_seen)
@@ -335,6 +377,11 @@ static int build (work_t *self)
       if (rc)
         return rc;
     }
+  for (uint32_t i = 0; i < self->opaques; i++) {
+    int rc = fill_opaque (self, i, &out->subtasks[out->count++]);
+    if (rc)
+      return rc;
+  }
   if (out->count > WEFT_SUBTASKS_PER_TASK_MAX) {
     /* what began first is kept: callers begin before what they call */
     qsort (out->subtasks, out->count, sizeof *out->subtasks, compare_starts);
@@ -345,6 +392,20 @@ static int build (work_t *self)
   return ctl_execution_settle (out);
 }
 
+/* The entries of the next kind, as they were sorted; returns where those behind them begin. */
+static const ctl_entry_t **take_kind (const ctl_entry_t **at, const ctl_entry_t **end, uint8_t kind,
+                                      const ctl_entry_t ***ret_first, uint32_t *ret_count)
+{
+  *ret_first = at;
+  while (at < end && (*at)->kind == kind)
+    at++;
+  *ret_count = (uint32_t) (at - *ret_first);
+  return at;
+}
+_Static_assert(WEFT_REPORT_CAPTURE < WEFT_REPORT_EMBED && WEFT_REPORT_EMBED < WEFT_REPORT_OPAQUE &&
+                   WEFT_REPORT_OPAQUE < CTL_ENTRY_BYTES,
+               "they are sorted in the order in which they are taken");
+
 int ctl_assemble (const ctl_assemble_t *self, const uint8_t task[WEFT_TASK_ID_SIZE],
                   const ctl_entry_t **entries, uint32_t count, uint32_t truncated,
                   ctl_execution_t **ret_execution, uint64_t *ret_duplicates)
@@ -354,12 +415,11 @@ int ctl_assemble (const ctl_assemble_t *self, const uint8_t task[WEFT_TASK_ID_SI
   if (count > 1)
     qsort_r (entries, count, sizeof (const ctl_entry_t *), compare_entries, (void *) (uintptr_t) self);
   count = drop_copies (entries, count, &duplicates);
-  work.capture = work.embed = entries;
-  while (work.captures < count && entries[work.captures]->kind == WEFT_REPORT_CAPTURE)
-    work.captures++;
-  work.embed += work.captures;
-  work.embeds = count - work.captures;
-  _Static_assert(WEFT_REPORT_CAPTURE < WEFT_REPORT_EMBED, "captures are sorted before embeds");
+  const ctl_entry_t **at = entries;
+  at = take_kind (at, entries + count, WEFT_REPORT_CAPTURE, &work.capture, &work.captures);
+  at = take_kind (at, entries + count, WEFT_REPORT_EMBED, &work.embed, &work.embeds);
+  at = take_kind (at, entries + count, WEFT_REPORT_OPAQUE, &work.opaque, &work.opaques);
+  take_kind (at, entries + count, CTL_ENTRY_BYTES, &work.bytes, &work.byteses);
 
   work.out = calloc (1, sizeof *work.out);
   if (!work.out)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a report is taken: its task is found in an open-addressed table of (tag,
- * task number) pairs, its 64-byte entry is put before the task's list. Both the
+ * task number) pairs, its 64-byte entry (of an opaque one, two) is put before the task's list. Both the
  * slot and the task are almost always cache misses at a million open tasks, so
  * reports are taken in groups: decode and hash all, touch all slots, touch all
  * tasks, then insert. Nothing is allocated per report: tasks and entries live in
@@ -123,7 +123,7 @@ ctl_correlate_t *ctl_correlate_new (ctl_instances_t *instances, uint32_t open_ma
   self->open_max = open_max ? open_max : WEFT_OPEN_TASKS_MAX;
   /* one batch may begin as many tasks as it has reports, after the last check of the bound */
   self->task_max = self->open_max + WEFT_EVICTED_MAX + WEFT_FRAME_MAX;
-  self->entry_max = WEFT_OPEN_REPORTS_MAX + WEFT_FRAME_MAX;
+  self->entry_max = WEFT_OPEN_REPORTS_MAX + CTL_ENTRY_LINES_MAX * WEFT_FRAME_MAX;
   self->began_ns = weft_mono_ns ();
   ctl_seed_take (&self->seed);
   self->peers = ctl_peers_new ();
@@ -358,33 +358,22 @@ static int take_bare (ctl_correlate_t *self, const weft_report_t *report, uint16
   return 0;
 }
 
-static void fill_entry (ctl_correlate_t *self, const weft_report_t *report, uint32_t name, uint16_t instance,
-                        ctl_entry_t *entry)
+/* A line for an entry, NIL: there is none. */
+static uint32_t new_entry (ctl_correlate_t *self)
 {
-  *entry = (ctl_entry_t){.link = report->request,
-                         .subtask = report->subtask,
-                         .start_ns = report->start_ns,
-                         .end_ns = report->end_ns,
-                         .cpu_ns = report->cpu_ns,
-                         .name = name,
-                         .instruction = report->instruction,
-                         .instance = instance,
-                         .status = report->status,
-                         .kind = report->kind,
-                         .flags = (uint8_t) (report->flags & ~CTL_ENTRY_TOP),
-                         .error = report->error,
-                         .reason = report->reason};
-  if (report->kind == WEFT_REPORT_EMBED) {
-    entry->peer = ctl_peers_address (self->peers, &report->peer);
-    self->stats.embeds++;
-    return;
-  }
-  self->stats.captures++;
-  ctl_peers_captured_at (self->peers, &report->local);
-  if (!report->request) {
-    entry->flags |= CTL_ENTRY_TOP;
-    entry->link = ctl_peers_connection (self->peers, &report->peer, &report->local);
-  }
+  uint32_t at = self->entries_free;
+  if (at != NIL)
+    self->entries_free = self->entry[at].next;
+  else if (self->entries_made < self->entry_max)
+    at = self->entries_made++;
+  return at;
+}
+
+static void count_kind (ctl_correlate_t *self, uint8_t kind)
+{
+  self->stats.captures += kind == WEFT_REPORT_CAPTURE;
+  self->stats.embeds += kind == WEFT_REPORT_EMBED;
+  self->stats.opaques += kind == WEFT_REPORT_OPAQUE;
 }
 
 static int insert (ctl_correlate_t *self, const uint8_t *frame, const weft_report_t *report, uint32_t hash,
@@ -399,23 +388,24 @@ static int insert (ctl_correlate_t *self, const uint8_t *frame, const weft_repor
   task_t *task = &self->task[number];
   task->touched = now;
   task->flags &= (uint8_t) ~TASK_LOOKED;
-  if (task->count >= TASK_ENTRIES_MAX) {
+  ctl_entry_t line[CTL_ENTRY_LINES_MAX];
+  uint32_t lines = ctl_entry_fill (self->peers, report, name, instance, line);
+  if (task->count + lines > TASK_ENTRIES_MAX) {
     task->truncated++;
     self->stats.truncated++;
     return 0;
   }
-  uint32_t at = self->entries_free;
-  if (at != NIL)
-    self->entries_free = self->entry[at].next;
-  else if (self->entries_made < self->entry_max)
-    at = self->entries_made++;
-  else
-    return WEFT_E_FULL;
-  fill_entry (self, report, name, instance, &self->entry[at]);
-  self->entry[at].next = task->first;
-  task->first = at;
-  task->count++;
-  self->entries_used++;
+  count_kind (self, report->kind);
+  for (uint32_t i = 0; i < lines; i++) {
+    uint32_t at = new_entry (self);
+    if (at == NIL)
+      return WEFT_E_FULL;
+    self->entry[at] = line[i];
+    self->entry[at].next = task->first;
+    task->first = at;
+    task->count++;
+    self->entries_used++;
+  }
   return 0;
 }
 
@@ -437,7 +427,7 @@ static int take_group (ctl_correlate_t *self, const uint8_t *frame, const weft_r
       continue;
     if (report[i].kind == WEFT_REPORT_BARE)
       rc = take_bare (self, &report[i], instance);
-    else if (report[i].kind == WEFT_REPORT_CAPTURE || report[i].kind == WEFT_REPORT_EMBED)
+    else if (report[i].kind <= WEFT_REPORT_OPAQUE)
       rc = insert (self, frame, &report[i], hash[i], instance, now);
     else
       self->stats.skipped++;

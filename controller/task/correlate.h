@@ -5,7 +5,8 @@
  *
  *  R1  a request is named by (task id, request id): embed and capture of one
  *      name are one hop
- *  R2  a capture names its subtask; an embed names the subtask it left from
+ *  R2  a capture names its subtask; an embed names the subtask it left from; an opaque
+ *      report is a leaf of the subtask that it names
  *  R3  the top of a tree is its ROOT capture, or a capture whose request nobody
  *      embedded (a caller outside weft with a context of its own): a task. A tree
  *      below an ORPHAN embed is an orphan. A ROOT capture whose (peer, local) is
@@ -65,7 +66,7 @@ void ctl_correlate_idle (ctl_correlate_t *self, uint32_t instance);
 ctl_shed_t *ctl_correlate_shedder (ctl_correlate_t *self);
 
 typedef struct {
-  uint64_t reports, duplicates, embeds, captures, bares;
+  uint64_t reports, duplicates, embeds, captures, bares, opaques;
   uint64_t open_tasks;         /* in memory */
   uint64_t open_max;           /* of them */
   uint64_t oldest_ns;          /* CLOCK_MONOTONIC: none of them began before; UINT64_MAX: there is none */

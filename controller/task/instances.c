@@ -137,6 +137,7 @@ static void begin_life (ctl_instance_t *instance, const uint8_t start[WEFT_UUID_
   instance->active = 0;
   instance->bytes_total = instance->bytes_spoken = instance->given_up = instance->bare = 0;
   instance->requests_in = instance->requests_unmatched = 0;
+  memset (instance->rest, 0, sizeof instance->rest);
   instance->slots_written = instance->slots_restored = instance->slots_foreign = instance->threads_left = 0;
 }
 
@@ -166,6 +167,7 @@ int ctl_instances_take (ctl_instances_t *self, const weft_up_message_t *message,
   if (message->kind != WEFT_UP_HELLO) {
     instance->bytes_total = message->bytes_total;
     instance->bytes_spoken = message->bytes_spoken;
+    memcpy (instance->rest, message->rest, sizeof instance->rest);
     instance->given_up = message->connections_given_up;
     instance->bare = message->requests_bare;
     instance->requests_in = message->requests_in;

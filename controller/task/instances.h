@@ -44,6 +44,7 @@ typedef struct {
   uint64_t losses[WEFT_LOSS_COUNT];
   uint64_t bytes_total, bytes_spoken, given_up, bare;
   uint64_t requests_in, requests_unmatched, requests_excluded;
+  uint64_t rest[WEFT_PROTOCOL_COUNT]; /* of the bytes that are not understood, by weft_protocol_t */
   uint32_t slots_written, slots_restored, slots_foreign, threads_left; /* from the BYE */
 } ctl_instance_t;
 

@@ -7,7 +7,8 @@
  *   text      = [ str … ]                    origin, service, vm, name are places in it
  *   subtasks  = [ subtask … ]
  *   subtask   = [ id, request, caller, hop, error, answered, inside, status, orphan, instruction,
- *                 instance, pid, service, vm, name, start, end - start, cpu or nil, sent, answered - sent ]
+ *                 instance, pid, service, vm, name, start, end - start, cpu or nil, sent, answered - sent
+ *                 (of an opaque leaf alone) , calls, bytes out, bytes in, wait ]
  *
  * Later versions append; a reader skips what it does not know. A change that it
  * could not skip raises `version`. */
@@ -24,6 +25,7 @@
 #define PACK_VERSION   1u
 #define HEAD_FIELDS    7u
 #define SUBTASK_FIELDS 20u
+#define OPAQUE_FIELDS  24u
 #define LOOK_BACK      64u /* texts searched for an equal one: a task has few, and hostile ones may not cost n^2 */
 #define TEXT_MAX       (WEFT_SUBTASKS_PER_TASK_MAX * 3u + 1u)
 
@@ -52,7 +54,8 @@ static void pack_bytes (msgpack_packer *pk, const uint8_t *bytes, size_t size)
 
 static void pack_subtask (msgpack_packer *pk, const ctl_subtask_t *subtask, texts_t *texts)
 {
-  msgpack_pack_array (pk, SUBTASK_FIELDS);
+  int opaque = subtask->hop == CTL_HOP_OPAQUE;
+  msgpack_pack_array (pk, opaque ? OPAQUE_FIELDS : SUBTASK_FIELDS);
   msgpack_pack_uint64 (pk, subtask->id);
   msgpack_pack_uint64 (pk, subtask->request);
   msgpack_pack_uint64 (pk, subtask->caller);
@@ -76,6 +79,12 @@ static void pack_subtask (msgpack_packer *pk, const ctl_subtask_t *subtask, text
     msgpack_pack_uint64 (pk, subtask->cpu_ns);
   msgpack_pack_uint64 (pk, subtask->sent_ns);
   msgpack_pack_uint64 (pk, subtask->answered_ns - subtask->sent_ns);
+  if (!opaque)
+    return;
+  msgpack_pack_uint32 (pk, subtask->calls);
+  msgpack_pack_uint64 (pk, subtask->bytes_out);
+  msgpack_pack_uint64 (pk, subtask->bytes_in);
+  msgpack_pack_uint64 (pk, subtask->wait_ns);
 }
 
 /* The subtasks are packed first, aside, because their texts stand before them. */
@@ -238,8 +247,16 @@ static void unpack_subtask (unpack_t *self, ctl_subtask_t *out)
   out->cpu_ns = number_or_nil (self);
   out->sent_ns = number (self, INT64_MAX);
   out->answered_ns = out->sent_ns + number (self, INT64_MAX);
+  uint32_t known = SUBTASK_FIELDS;
+  if (out->hop == CTL_HOP_OPAQUE && fields >= OPAQUE_FIELDS) {
+    known = OPAQUE_FIELDS;
+    out->calls = (uint32_t) number (self, UINT32_MAX);
+    out->bytes_out = number (self, UINT64_MAX);
+    out->bytes_in = number (self, UINT64_MAX);
+    out->wait_ns = number (self, INT64_MAX);
+  }
   if (!self->rc)
-    skip (self, fields - SUBTASK_FIELDS);
+    skip (self, fields - known);
 }
 
 static void unpack_execution (unpack_t *self, ctl_execution_t *out)

@@ -74,6 +74,8 @@ static void bound_times (ctl_subtask_t *subtask)
     subtask->answered_ns = subtask->sent_ns;
   if (subtask->cpu_ns != WEFT_NS_NONE && subtask->cpu_ns > INT64_MAX)
     subtask->cpu_ns = WEFT_NS_NONE;
+  if (subtask->wait_ns > INT64_MAX)
+    subtask->wait_ns = INT64_MAX;
 }
 
 /* A total order, so that the same subtasks always give the same tree. */
@@ -234,12 +236,15 @@ static int compare_ends (const void *left, const void *right)
   return a->index < b->index ? -1 : a->index > b->index;
 }
 
-/* The intervals in which `parent` waited for its children, on its own clock, clamped into it. */
+/* The intervals in which `parent` waited for its children, on its own clock, clamped into it.
+ * An opaque leaf spans many calls and what was done between them: it has none. */
 static uint32_t spans_of (const ctl_execution_t *self, uint32_t parent, span_t *span, int clamp)
 {
   const ctl_subtask_t *subtasks = self->subtasks, *of = &subtasks[parent];
   uint32_t count = 0;
   for (uint32_t i = of->first_child; i != NONE; i = subtasks[i].next_sibling) {
+    if (subtasks[i].hop == CTL_HOP_OPAQUE)
+      continue;
     int known = subtasks[i].sent_ns != 0;
     span_t one = {known ? subtasks[i].sent_ns : subtasks[i].start_ns,
                   known ? subtasks[i].answered_ns : subtasks[i].end_ns, i};
@@ -251,6 +256,17 @@ static uint32_t spans_of (const ctl_execution_t *self, uint32_t parent, span_t *
       span[count++] = one;
   }
   return count;
+}
+
+/* What a subtask waited for in opaque calls it did not do itself; nor did the leaf do anything else. */
+static void take_opaque_waits (ctl_subtask_t *subtasks, uint32_t index)
+{
+  ctl_subtask_t *subtask = &subtasks[index];
+  if (subtask->hop == CTL_HOP_OPAQUE)
+    subtask->self_ns = subtask->wait_ns;
+  for (uint32_t i = subtask->first_child; i != NONE; i = subtasks[i].next_sibling)
+    if (subtasks[i].hop == CTL_HOP_OPAQUE)
+      subtask->self_ns -= subtasks[i].wait_ns < subtask->self_ns ? subtasks[i].wait_ns : subtask->self_ns;
 }
 
 static void fill_self_times (ctl_execution_t *self, scratch_t *scratch)
@@ -268,6 +284,7 @@ static void fill_self_times (ctl_execution_t *self, scratch_t *scratch)
       }
     }
     subtask->self_ns = subtask->end_ns - subtask->start_ns - waited_ns;
+    take_opaque_waits (self->subtasks, i);
   }
 }
 

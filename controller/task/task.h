@@ -40,12 +40,13 @@ const char *ctl_loss_text (int loss);
 
 #define CTL_NO_PARENT UINT32_MAX
 
-/* One subtask, or the leaf that stands for a request nobody captured. */
+/* One subtask, or a leaf: a request nobody captured; all that its caller asked of one opaque
+ * peer (`service` is its address or "", `name` the protocol). */
 typedef struct {
-  uint64_t id;                        /* subtask id; of an embed-only leaf: its request id */
-  uint64_t request;                   /* request id that led here, 0: none */
-  uint64_t caller;                    /* subtask id that the request left from, 0: not known */
-  uint32_t parent;                    /* index in `subtasks`, CTL_NO_PARENT */
+  uint64_t id;      /* subtask id; of an embed-only leaf: its request id; of an opaque one: its own */
+  uint64_t request; /* request id that led here, 0: none */
+  uint64_t caller;  /* subtask id that the request left from, 0: not known */
+  uint32_t parent;  /* index in `subtasks`, CTL_NO_PARENT */
   uint32_t first_child, next_sibling; /* by start; CTL_NO_PARENT: none */
   uint32_t depth;
   ctl_hop_t hop;
@@ -61,8 +62,11 @@ typedef struct {
   uint32_t pid;                     /* 0: not known */
   const char *service, *vm, *name;  /* never NULL; vm "" when not known */
   uint64_t start_ns, end_ns;        /* wall clock, ns since the Unix epoch */
-  uint64_t self_ns, cpu_ns;         /* cpu_ns WEFT_NS_NONE: not known */
+  uint64_t self_ns, cpu_ns;         /* self_ns of an opaque leaf: wait_ns; cpu_ns WEFT_NS_NONE: not known */
   uint64_t sent_ns, answered_ns;    /* the caller's side of the request, 0: not known */
+  uint64_t wait_ns;                 /* of an opaque leaf, as the three after it; of others 0 */
+  uint64_t bytes_out, bytes_in;
+  uint32_t calls;
 } ctl_subtask_t;
 
 typedef struct {

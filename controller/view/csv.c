@@ -108,7 +108,8 @@ static void id (FILE *out, uint64_t value)
 int ctl_csv_execution (FILE *out, const ctl_execution_t *execution)
 {
   fputs (
-      "id,parent,request,instance,service,vm,pid,name,status,error,start_ns,duration_ns,self_ns,cpu_ns,hop\n",
+      "id,parent,request,instance,service,vm,pid,name,status,error,start_ns,duration_ns,self_ns,cpu_ns,hop,"
+      "calls,bytes_out,bytes_in\n",
       out);
   for (uint32_t i = 0; i < execution->count; i++) {
     const ctl_subtask_t *subtask = &execution->subtasks[i];
@@ -129,7 +130,14 @@ int ctl_csv_execution (FILE *out, const ctl_execution_t *execution)
       fputc (',', out);
     else
       number (out, subtask->cpu_ns, ',');
-    fprintf (out, "%s\n", ctl_hop_text (subtask->hop));
+    fprintf (out, "%s,", ctl_hop_text (subtask->hop));
+    if (subtask->hop == CTL_HOP_OPAQUE) {
+      number (out, subtask->calls, ',');
+      number (out, subtask->bytes_out, ',');
+      number (out, subtask->bytes_in, '\n');
+    } else {
+      fputs (",,\n", out);
+    }
   }
   return done (out);
 }

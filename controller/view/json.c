@@ -77,6 +77,11 @@ static json_t *subtask_json (const ctl_execution_t *execution, const ctl_subtask
                              subtask->cpu_ns == WEFT_NS_NONE ? json_null () : count (subtask->cpu_ns));
   rc |= json_object_set_new (json, "hop", json_string (ctl_hop_text (subtask->hop)));
   rc |= json_object_set_new (json, "links", json_array ());
+  if (subtask->hop == CTL_HOP_OPAQUE) {
+    rc |= json_object_set_new (json, "calls", count (subtask->calls));
+    rc |= json_object_set_new (json, "bytes_out", count (subtask->bytes_out));
+    rc |= json_object_set_new (json, "bytes_in", count (subtask->bytes_in));
+  }
   if (rc) {
     json_decref (json);
     return NULL;
@@ -173,6 +178,18 @@ static const char *const presence_text[] = {
   XX (slots_foreign)                                                                                         \
   XX (threads_left)
 
+json_t *ctl_json_rest (const ctl_instance_t *instance)
+{
+  json_t *json = json_object ();
+  for (int i = 0; i < WEFT_PROTOCOL_COUNT; i++)
+    if (instance->rest[i] &&
+        json_object_set_new (json, weft_protocol_text ((unsigned) i), count (instance->rest[i]))) {
+      json_decref (json);
+      return NULL;
+    }
+  return json;
+}
+
 json_t *ctl_json_instance (const ctl_instance_t *instance)
 {
   static const char *const action[] = {"root", "embed", "capture", "stacks"};
@@ -197,6 +214,7 @@ json_t *ctl_json_instance (const ctl_instance_t *instance)
 #define XX(field) rc |= json_object_set_new (json, #field, count (instance->field));
   NUMBER_MAP (XX)
 #undef XX
+  rc |= json_object_set_new (json, "rest", ctl_json_rest (instance));
   rc |= json_object_set_new (json, "losses", losses);
   if (rc) {
     json_decref (json);
@@ -265,6 +283,10 @@ int ctl_json_to_instance (const json_t *json, ctl_instance_t *ret_instance)
 #undef XX
   for (int i = 0; i < WEFT_LOSS_COUNT; i++)
     instance.losses[i] = number_at (json_object_get (json, "losses"), ctl_loss_text (i), INT64_MAX, &rc);
+  const json_t *rest = json_object_get (json, "rest");
+  for (int i = 0; i < WEFT_PROTOCOL_COUNT; i++)
+    if (json_object_get (rest, weft_protocol_text ((unsigned) i)))
+      instance.rest[i] = number_at (rest, weft_protocol_text ((unsigned) i), INT64_MAX, &rc);
   if (rc == 0)
     *ret_instance = instance;
   return rc;

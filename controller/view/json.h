@@ -13,6 +13,8 @@
 
 json_t *ctl_json_execution (const ctl_execution_t *execution);
 json_t *ctl_json_instance (const ctl_instance_t *instance);
+/* The bytes that are not understood, by protocol: an object of those that there are. */
+json_t *ctl_json_rest (const ctl_instance_t *instance);
 /* The reverse, for a client of the control socket: strings are borrowed from `json`. WEFT_E_MALFORMED. */
 int ctl_json_to_instance (const json_t *json, ctl_instance_t *ret_instance);
 /* A string that jansson accepts, whatever `text` holds. */

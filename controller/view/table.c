@@ -17,7 +17,9 @@
 #define BAR_BLOCKS   10.0
 #define TEXT_MAX     512
 #define NUMBER_MAX   32
-#define SERVICES_MAX 64u /* in the line of visible traffic */
+#define SERVICES_MAX 64u   /* in the line of visible traffic */
+#define REST_SHARE   0.005 /* of the traffic: less is not worth a word */
+#define REST_SECOND  0.2   /* of the rest: less is not worth a second one */
 
 static int done (FILE *out)
 {
@@ -53,12 +55,16 @@ static void bar (const ctl_style_t *style, double share, char *out, size_t size)
     snprintf (out + at, size - at, "%s", part[eighths % 8]);
 }
 
-/* "    └ GET /quote/{id} × 3 (outside)" */
+/* "    └ GET /quote/{id} × 3 (outside)", "    └ postgresql 10.0.0.5:5432 × 3 (opaque)" */
 static void row_text (const ctl_style_t *style, const ctl_analysis_row_t *row, char *out, size_t size)
 {
-  char safe[WEFT_NAME_MAX * 4], calls[NUMBER_MAX] = "";
+  char safe[(WEFT_NAME_MAX + WEFT_SERVICE_MAX) * 4 + 4], calls[NUMBER_MAX] = "";
   uint32_t indent = row->depth > INDENT_MAX ? INDENT_MAX : row->depth;
-  ctl_style_safe (safe, sizeof safe, row->name, style->utf8);
+  size_t at = ctl_style_safe (safe, sizeof safe, row->name, style->utf8);
+  if (row->hop == CTL_HOP_OPAQUE && *row->service && at + 1 < sizeof safe) {
+    safe[at++] = ' ';
+    ctl_style_safe (safe + at, sizeof safe - at, row->service, style->utf8);
+  }
   if (row->calls < 0.995 || row->calls >= 1.05)
     snprintf (calls, sizeof calls,
               row->calls >= 9.95   ? " %s %.0f"
@@ -85,7 +91,7 @@ static void row_cells (ctl_grid_t *grid, const ctl_style_t *style, const ctl_ana
   ctl_style_ms (ms, sizeof ms, row->self_ns);
   ctl_style_percent (share, sizeof share, row->share);
   bar (style, row->share, blocks, sizeof blocks);
-  ctl_grid_cell (grid, row->service);
+  ctl_grid_cell (grid, row->hop == CTL_HOP_OPAQUE ? "" : row->service);
   ctl_grid_cell (grid, ctl_style_vm (row->vm));
   ctl_grid_own (grid, "%s", text);
   ctl_grid_own (grid, "%s ms", ms);
@@ -200,25 +206,52 @@ static void print_losses (ctl_wrap_t *wrap, const ctl_analysis_t *analysis)
                    (unsigned long long) analysis->tails, analysis->tails == 1 ? "" : "s");
 }
 
+/* What the bytes that are not understood are, "postgresql, tls": the protocol with the most of
+ * them, and a second one that has a good part; "" where they hardly count. */
+static void rest_text (const uint64_t rest[WEFT_PROTOCOL_COUNT], uint64_t total, char out[TEXT_MAX])
+{
+  uint64_t sum = 0;
+  int first = 0, second = 0;
+  out[0] = 0;
+  for (int i = 0; i < WEFT_PROTOCOL_COUNT; i++) {
+    sum += rest[i];
+    if (rest[i] > rest[first]) {
+      second = first;
+      first = i;
+    } else if (i != first && (second == first || rest[i] > rest[second])) {
+      second = i;
+    }
+  }
+  if (!sum || (double) sum < REST_SHARE * (double) total)
+    return;
+  int two = second != first && (double) rest[second] >= REST_SECOND * (double) sum;
+  snprintf (out, TEXT_MAX, "%s%s%s", weft_protocol_text ((unsigned) first), two ? ", " : "",
+            two ? weft_protocol_text ((unsigned) second) : "");
+}
+
 /* One entry a service: its instances together. */
 static void print_visible (ctl_wrap_t *wrap, const ctl_instance_t *const *instances, uint32_t count)
 {
   uint32_t shown = 0;
   for (uint32_t i = 0; i < count && shown < SERVICES_MAX; i++) {
-    uint64_t total = 0, spoken = 0;
+    uint64_t total = 0, spoken = 0, rest[WEFT_PROTOCOL_COUNT] = {0};
     int first = 1;
     for (uint32_t k = 0; k < count; k++)
       if (strcmp (instances[k]->service, instances[i]->service) == 0) {
         first &= k >= i;
         total += instances[k]->bytes_total;
         spoken += instances[k]->bytes_spoken;
+        for (int n = 0; n < WEFT_PROTOCOL_COUNT; n++)
+          rest[n] += instances[k]->rest[n];
       }
     if (!first || !total)
       continue;
-    char safe[WEFT_SERVICE_MAX * 4], share[NUMBER_MAX];
+    char safe[WEFT_SERVICE_MAX * 4], share[NUMBER_MAX], text[TEXT_MAX];
     ctl_style_safe (safe, sizeof safe, instances[i]->service, wrap->style->utf8);
     ctl_style_percent (share, sizeof share, (double) spoken / (double) total);
-    ctl_wrap_item (wrap, "%s%s %s", shown++ ? "" : "visible traffic ", safe, share);
+    rest_text (rest, total, text);
+    ctl_wrap_item (wrap, "%s%s %s%s%s%s", shown++ ? "" : "visible traffic ", safe, share,
+                   *text ? " (rest: " : "", text, *text ? ")" : "");
   }
 }
 
@@ -357,10 +390,11 @@ static void actions_text (uint32_t active, char out[NUMBER_MAX])
       at += (size_t) snprintf (out + at, NUMBER_MAX - at, "%s%s", at ? "," : "", name[i]);
 }
 
-static void instance_cells (ctl_grid_t *grid, const ctl_style_t *style, const ctl_instance_t *instance)
+static void instance_cells (ctl_grid_t *grid, const ctl_style_t *style, const ctl_instance_t *instance,
+                            int with_rest)
 {
   static const char *const presence[] = {"present", "silent", "left"};
-  char uuid[37], actions[NUMBER_MAX], share[NUMBER_MAX], vm[TEXT_MAX];
+  char uuid[37], actions[NUMBER_MAX], share[NUMBER_MAX], rest[TEXT_MAX], vm[TEXT_MAX];
   uint64_t lost = 0;
   for (int i = 0; i < WEFT_LOSS_COUNT; i++)
     lost += instance->losses[i];
@@ -382,21 +416,31 @@ static void instance_cells (ctl_grid_t *grid, const ctl_style_t *style, const ct
                     ? "replayed"
                     : presence[instance->presence < CTL_INSTANCE_COUNT ? instance->presence : 1]);
   ctl_grid_own (grid, "%s", actions);
+  rest_text (instance->rest, instance->bytes_total, rest);
   ctl_grid_own (grid, "%s", share);
   number_cell (grid, lost);
+  if (with_rest)
+    ctl_grid_own (grid, "%s", rest);
 }
 
 int ctl_table_instances (FILE *out, const ctl_style_t *style, const ctl_instance_t *const *instances,
                          uint32_t count)
 {
-  static const ctl_grid_column_t columns[] = {
-      {"INSTANCE", 0, 0}, {"PID", 1, 0},   {"VM", 0, 1},     {"SERVICE", 0, 1}, {"HOST", 0, 1},
-      {"LISTENS", 0, 1},  {"STATE", 0, 0}, {"ACTIVE", 0, 1}, {"VISIBLE", 1, 0}, {"LOST", 1, 0}};
-  ctl_grid_t *grid = ctl_grid_new (style, columns, sizeof columns / sizeof *columns);
+  static const ctl_grid_column_t columns[] = {{"INSTANCE", 0, 0}, {"PID", 1, 0},    {"VM", 0, 1},
+                                              {"SERVICE", 0, 1},  {"HOST", 0, 1},   {"LISTENS", 0, 1},
+                                              {"STATE", 0, 0},    {"ACTIVE", 0, 1}, {"VISIBLE", 1, 0},
+                                              {"LOST", 1, 0},     {"REST", 0, 1}};
+  int with_rest = 0; /* what it is that is not understood; a column only where there is something */
+  char rest[TEXT_MAX];
+  for (uint32_t i = 0; i < count; i++) {
+    rest_text (instances[i]->rest, instances[i]->bytes_total, rest);
+    with_rest |= *rest != 0;
+  }
+  ctl_grid_t *grid = ctl_grid_new (style, columns, sizeof columns / sizeof *columns - !with_rest);
   if (!grid)
     return WEFT_E_NOMEM;
   for (uint32_t i = 0; i < count; i++)
-    instance_cells (grid, style, instances[i]);
+    instance_cells (grid, style, instances[i], with_rest);
   int rc = ctl_grid_print (grid, out);
   ctl_grid_destroy (&grid);
   return rc;

@@ -20,12 +20,14 @@
 #define AXIS_MIN      8u
 #define TEXT_MAX      1024
 
-/* What is said of the subtasks that are folded behind one leader. */
+/* What is said of the subtasks that are folded behind one leader. Opaque leaves of one peer
+ * and error are one line, whatever their number: their waits and calls are the leader's. */
 typedef struct {
   uint32_t leader;  /* first sibling of the same service and name */
   uint32_t ordinal; /* among the similar ones */
   uint32_t total;   /* of a leader: how many */
   uint64_t folded_ns;
+  uint64_t calls, wait_ns; /* opaque */
   uint8_t folded_critical;
   uint8_t hidden;
 } fold_t;
@@ -42,8 +44,14 @@ typedef struct {
 
 static int similar (const ctl_subtask_t *a, const ctl_subtask_t *b)
 {
-  return a->parent == b->parent && a->hop == b->hop && strcmp (a->name, b->name) == 0 &&
-         strcmp (a->service, b->service) == 0;
+  return a->parent == b->parent && a->hop == b->hop && (a->hop != CTL_HOP_OPAQUE || a->error == b->error) &&
+         strcmp (a->name, b->name) == 0 && strcmp (a->service, b->service) == 0;
+}
+
+static void each_for_itself (fall_t *self)
+{
+  for (uint32_t i = 0; i < self->execution->count; i++)
+    self->fold[i] = (fold_t){.leader = i, .total = 1};
 }
 
 /* Leaders are found by walking the leaders of the same parent only: few, where names are templated. */
@@ -51,10 +59,7 @@ static void find_leaders (fall_t *self)
 {
   const ctl_subtask_t *subtasks = self->execution->subtasks;
   uint32_t count = self->execution->count;
-  for (uint32_t i = 0; i < count; i++) {
-    self->fold[i].leader = i;
-    self->fold[i].total = 1;
-  }
+  each_for_itself (self);
   for (uint32_t parent = 0; parent < count; parent++)
     for (uint32_t i = subtasks[parent].first_child; i != CTL_NO_PARENT; i = subtasks[i].next_sibling)
       for (uint32_t k = subtasks[parent].first_child; k != i; k = subtasks[k].next_sibling)
@@ -70,8 +75,15 @@ static void hide (fall_t *self)
   const ctl_subtask_t *subtasks = self->execution->subtasks;
   for (uint32_t i = 0; i < self->execution->count; i++) {
     fold_t *fold = &self->fold[i], *leader = &self->fold[fold->leader];
+    if (subtasks[i].hop == CTL_HOP_OPAQUE) {
+      leader->calls += subtasks[i].calls;
+      leader->wait_ns += subtasks[i].wait_ns;
+      fold->hidden = fold->ordinal > 0;
+    }
     if (subtasks[i].parent != CTL_NO_PARENT && self->fold[subtasks[i].parent].hidden)
       fold->hidden = 1;
+    else if (subtasks[i].hop == CTL_HOP_OPAQUE)
+      continue;
     else if (leader->total > SIMILAR_MAX && fold->ordinal >= SHOWN_OF_MANY) {
       fold->hidden = 1;
       leader->folded_ns += subtasks[i].end_ns - subtasks[i].start_ns;
@@ -86,7 +98,8 @@ static int is_last (const fall_t *self, uint32_t index)
 {
   const ctl_subtask_t *subtasks = self->execution->subtasks;
   for (uint32_t i = subtasks[index].next_sibling; i != CTL_NO_PARENT; i = subtasks[i].next_sibling)
-    if (!self->fold[i].hidden || self->fold[i].ordinal == SHOWN_OF_MANY)
+    if (!self->fold[i].hidden ||
+        (self->fold[i].ordinal == SHOWN_OF_MANY && subtasks[i].hop != CTL_HOP_OPAQUE))
       return 0;
   return 1;
 }
@@ -110,6 +123,23 @@ static size_t branches (const fall_t *self, uint32_t index, char *out, size_t si
     at += (size_t) snprintf (out + at, size - at, "%s", piece);
   }
   return at;
+}
+
+/* The tree's lines and the name: "├ GET /quote/{id}", "├ postgresql 10.0.0.5:5432 × 38". */
+static void name_of (const fall_t *self, uint32_t index, int peer, char *out, size_t size)
+{
+  const ctl_subtask_t *subtask = &self->execution->subtasks[index];
+  size_t at = branches (self, index, out, size);
+  at += ctl_style_safe (out + at, size - at, subtask->name, self->style->utf8);
+  if (subtask->hop != CTL_HOP_OPAQUE || at + 1 >= size)
+    return;
+  if (peer && *subtask->service) {
+    out[at++] = ' ';
+    at += ctl_style_safe (out + at, size - at, subtask->service, self->style->utf8);
+  }
+  if (self->fold[index].calls > 1 && at < size)
+    snprintf (out + at, size - at, " %s %llu", self->style->utf8 ? "×" : "x",
+              (unsigned long long) self->fold[index].calls);
 }
 
 static uint32_t column_of (const fall_t *self, uint64_t ns)
@@ -183,10 +213,12 @@ static void print_subtask (fall_t *self, uint32_t index)
   const ctl_subtask_t *subtask = &self->execution->subtasks[index];
   char name[TEXT_MAX], service[WEFT_SERVICE_MAX * 4], ms[32], note[64];
   int bad = subtask->error || subtask->status >= 500;
-  ctl_style_safe (service, sizeof service, subtask->service, self->style->utf8);
-  size_t at = branches (self, index, name, sizeof name);
-  ctl_style_safe (name + at, sizeof name - at, subtask->name, self->style->utf8);
-  ctl_style_ms (ms, sizeof ms, subtask->end_ns - subtask->start_ns);
+  int opaque = subtask->hop == CTL_HOP_OPAQUE;
+  ctl_style_safe (service, sizeof service, opaque ? "" : subtask->service, self->style->utf8);
+  name_of (self, index, 1, name, sizeof name);
+  if (opaque && ctl_style_width (name) > self->name_width) /* how often says more than where */
+    name_of (self, index, 0, name, sizeof name);
+  ctl_style_ms (ms, sizeof ms, opaque ? self->fold[index].wait_ns : subtask->end_ns - subtask->start_ns);
   note_of (self, index, note, sizeof note);
   if (bad)
     ctl_style_colour (self->out, self->style, CTL_COLOUR_RED);
@@ -230,10 +262,10 @@ static void measure (fall_t *self)
     char text[TEXT_MAX];
     if (self->fold[i].hidden)
       continue;
-    size_t at = branches (self, i, text, sizeof text);
-    ctl_style_safe (text + at, sizeof text - at, execution->subtasks[i].name, self->style->utf8);
+    name_of (self, i, 1, text, sizeof text);
     uint32_t name = ctl_style_width (text);
-    ctl_style_safe (text, sizeof text, execution->subtasks[i].service, self->style->utf8);
+    int opaque = execution->subtasks[i].hop == CTL_HOP_OPAQUE;
+    ctl_style_safe (text, sizeof text, opaque ? "" : execution->subtasks[i].service, self->style->utf8);
     uint32_t service = ctl_style_width (text);
     self->name_width = name > self->name_width ? name : self->name_width;
     self->service_width = service > self->service_width ? service : self->service_width;
@@ -281,12 +313,14 @@ static void print_foot (const fall_t *self)
 {
   const ctl_execution_t *execution = self->execution;
   uint32_t outside = 0, missing = 0, unseen = 0;
+  uint64_t opaque = 0;
   ctl_wrap_t wrap;
   for (uint32_t i = 0; i < execution->count; i++) {
     const ctl_subtask_t *subtask = &execution->subtasks[i];
     outside += subtask->hop == CTL_HOP_EMBED_ONLY && !subtask->inside;
     missing += subtask->hop == CTL_HOP_EMBED_ONLY && subtask->inside;
     unseen += subtask->hop == CTL_HOP_CAPTURE_ONLY && i > 0;
+    opaque += subtask->calls;
   }
   ctl_wrap_begin (&wrap, self->out, self->style, "");
   if (!outside && !missing && !unseen && !execution->truncated)
@@ -301,6 +335,8 @@ static void print_foot (const fall_t *self)
     ctl_wrap_item (&wrap, "%u not captured", missing);
   if (unseen)
     ctl_wrap_item (&wrap, "%u from a caller not seen", unseen);
+  if (opaque)
+    ctl_wrap_item (&wrap, "%llu opaque call%s", (unsigned long long) opaque, opaque == 1 ? "" : "s");
   if (execution->truncated)
     ctl_wrap_item (&wrap, "%u subtasks left out", execution->truncated);
   if (execution->hosts > 1)
@@ -316,17 +352,19 @@ int ctl_waterfall (FILE *out, const ctl_style_t *style, const ctl_execution_t *e
   self.fold = calloc (execution->count + 1u, sizeof *self.fold);
   if (!self.fold)
     return WEFT_E_NOMEM;
-  if (!all) {
+  if (!all)
     find_leaders (&self);
-    hide (&self);
-  }
+  else
+    each_for_itself (&self);
+  hide (&self);
   measure (&self);
   print_head (&self);
   for (uint32_t i = 0; i < execution->count; i++) {
     uint32_t parent = execution->subtasks[i].parent;
     if (!self.fold[i].hidden)
       print_subtask (&self, i);
-    else if (self.fold[i].ordinal == SHOWN_OF_MANY && (parent == CTL_NO_PARENT || !self.fold[parent].hidden))
+    else if (execution->subtasks[i].hop != CTL_HOP_OPAQUE && self.fold[i].ordinal == SHOWN_OF_MANY &&
+             (parent == CTL_NO_PARENT || !self.fold[parent].hidden))
       print_fold (&self, i);
   }
   print_foot (&self);

@@ -113,6 +113,39 @@ static inline ctl_execution_t *golden_orphan (uint8_t number)
   return orphan;
 }
 
+/* A leaf of `caller`: what it asked of an opaque peer. */
+static inline void golden_ask (ctl_execution_t *execution, uint64_t id, uint64_t caller, const char *peer,
+                               const char *protocol, double from_ms, double to_ms, double wait_ms,
+                               uint32_t calls)
+{
+  ctl_subtask_t *leaf =
+      golden_add (execution, id, caller, CTL_HOP_OPAQUE, peer, "", protocol, from_ms, to_ms);
+  leaf->request = leaf->status = 0;
+  leaf->pid = 0;
+  leaf->wait_ns = (uint64_t) (wait_ms * 1e6);
+  leaf->calls = calls;
+  leaf->bytes_out = 100u * calls;
+  leaf->bytes_in = 1000u * calls;
+}
+
+/* Half of it is spent in a database (through two connections, told apart), with a cache that is
+ * not there and a name that had to be looked up. */
+static inline ctl_execution_t *golden_database (uint8_t number)
+{
+  ctl_execution_t *task = golden_new (number);
+  golden_add (task, 1, 0, CTL_HOP_ROOT, "front", "cpython", "POST /checkout", 0, 231);
+  golden_add (task, 2, 1, CTL_HOP_PROVEN, "orders", "jvm", "POST /orders", 3, 227);
+  golden_ask (task, 20, 2, "", "dns", 4, 5, 0.7, 1);
+  golden_ask (task, 21, 2, "10.0.0.5:5432", "postgresql", 6, 200, 100, 37);
+  golden_ask (task, 22, 2, "10.0.0.5:5432", "postgresql", 201, 215, 12, 1);
+  golden_ask (task, 23, 2, "[fd00::12]:6379", "redis", 5, 5.2, 0.2, 1);
+  task->subtasks[5].error = WEFT_ERROR_REFUSED;
+  golden_add (task, 3, 2, CTL_HOP_PROVEN, "pricing", "cpython", "GET /quote/{id}", 216, 226);
+  if (ctl_execution_settle (task))
+    abort ();
+  return task;
+}
+
 static inline ctl_analysis_t *golden_analysis (void)
 {
   ctl_analyse_t *analyse = ctl_analyse_new ();
@@ -152,6 +185,8 @@ static inline void golden_instances (ctl_instance_t instances[3])
     instances[i].bytes_spoken = i == 0 ? 1000000 : i == 1 ? 614000 : 0;
     instances[i].stored = 5000;
   }
+  instances[1].rest[WEFT_PROTOCOL_POSTGRESQL] = 380000;
+  instances[1].rest[WEFT_PROTOCOL_TCP] = 6000;
   instances[1].losses[WEFT_LOSS_RING_FULL] = 1234;
   instances[0].written = 5000;
   instances[1].written = 6234;

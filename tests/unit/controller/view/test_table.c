@@ -20,6 +20,27 @@ static void test_profile (void **state)
   ctl_analysis_destroy (&analysis);
 }
 
+static void test_profile_with_a_database (void **state)
+{
+  (void) state;
+  golden_t golden;
+  ctl_analyse_t *analyse = ctl_analyse_new ();
+  ctl_analysis_t *analysis = NULL;
+  ctl_instance_t instances[3];
+  golden_instances (instances);
+  const ctl_instance_t *list[3] = {&instances[0], &instances[1], &instances[2]};
+  for (uint8_t i = 0; i < 3; i++) {
+    ctl_execution_t *execution = golden_database (i);
+    assert_int_equal (ctl_analyse_add (analyse, execution), 0);
+    ctl_execution_destroy (&execution);
+  }
+  assert_int_equal (ctl_analyse_finish (analyse, &analysis), 0);
+  assert_int_equal (ctl_table_profile (golden_begin (&golden), &golden_wide, analysis, 0, list, 3), 0);
+  golden_end (&golden, "profile-opaque.txt");
+  ctl_analysis_destroy (&analysis);
+  ctl_analyse_destroy (&analyse);
+}
+
 static void test_nothing_is_a_report_too (void **state)
 {
   (void) state;
@@ -99,6 +120,7 @@ int main (void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test (test_profile),
+      cmocka_unit_test (test_profile_with_a_database),
       cmocka_unit_test (test_nothing_is_a_report_too),
       cmocka_unit_test (test_tasks),
       cmocka_unit_test (test_each),

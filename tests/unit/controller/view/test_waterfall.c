@@ -27,6 +27,15 @@ static void test_what_went_wrong_is_said_and_escaped (void **state)
   shows (golden_odd (), &golden_colour, 0, "show-odd-colour.txt");
 }
 
+/* Sibling leaves of one peer and one error are one line: 38 calls, 112 ms. */
+static void test_database (void **state)
+{
+  (void) state;
+  shows (golden_database (3), &golden_wide, 0, "show-opaque.txt");
+  shows (golden_database (3), &golden_wide, 1, "show-opaque-all.txt");
+  shows (golden_database (3), &golden_ascii, 0, "show-opaque-ascii.txt");
+}
+
 static void test_orphan (void **state)
 {
   (void) state;
@@ -63,6 +72,7 @@ int main (void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test (test_shop),
       cmocka_unit_test (test_what_went_wrong_is_said_and_escaped),
+      cmocka_unit_test (test_database),
       cmocka_unit_test (test_orphan),
       cmocka_unit_test (test_deep_and_long_fits),
   };
