@@ -119,11 +119,12 @@ static int text_id (ctl_analyse_t *self, const char *text, uint32_t *ret_id)
 /* ---- adding ---------------------------------------------------------------------- */
 
 /* An answer of 500 inside is the caller's to judge; a request without a regular answer
- * is an error whatever the caller made of it. */
+ * is an error whatever the caller made of it. An opaque call is his to judge, too: a
+ * connect that fails may be the first of two addresses. */
 static int has_error (const ctl_execution_t *execution)
 {
   for (uint32_t i = 0; i < execution->count; i++)
-    if (execution->subtasks[i].error != WEFT_ERROR_NONE)
+    if (execution->subtasks[i].error != WEFT_ERROR_NONE && execution->subtasks[i].hop != CTL_HOP_OPAQUE)
       return 1;
   return execution->subtasks[0].status >= 500;
 }
