@@ -77,7 +77,7 @@ $(B)/weft-instance: $(call obj,instance/sidecar/main.c $(CAR_SRC) $(COMMON_SRC))
 # A loaded library is never written over: link beside it, then rename.
 $(B)/libweft_probe.so: $(call pobj,$(PROBE_SRC)) instance/probe/export.map
 	$(CC) $(PROBE_SAN) $(OPT) -shared -o $@.new $(filter %.o,$^) -Wl,--version-script=instance/probe/export.map \
-	  -Wl,--no-undefined -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete -Wl,-soname,libweft_probe.so
+	  -Wl,--no-undefined -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete -Wl,--build-id -Wl,-soname,libweft_probe.so
 	mv $@.new $@
 
 $(B)/libweft_all.a: $(call obj,$(ALL_SRC))

@@ -16,6 +16,6 @@
 
 /* Begins a life. 0 also when one is going on; otherwise nothing is left behind.
  * Not from a hook. */
-int probe_start (void);
+__attribute__ ((visibility ("default"))) int probe_start (void);
 
 #endif

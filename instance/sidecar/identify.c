@@ -21,7 +21,7 @@
 static void print (FILE *out, const car_target_t *target)
 {
   car_check_t check;
-  car_check (target, &check);
+  car_check (target, 0, &check);
   const char *service = check.service[0] ? check.service : target->service;
   char uuid[37], user[64], room[1024], line[CAR_WHY_MAX + 128];
   struct passwd entry, *found = NULL;

@@ -21,7 +21,8 @@
 #define EXIT_USAGE 2
 
 static const char usage[] =
-    "usage: weft-instance attach [--service NAME] [--controller ADDR] [--keys DIR] [--json] [--report-fd N] "
+    "usage: weft-instance attach [--service NAME] [--controller ADDR] [--keys DIR] [--json] [--any] "
+    "[--report-fd N] "
     "PID...\n"
     "       weft-instance run [--service NAME] [--controller ADDR] [--keys DIR] [--] COMMAND...\n"
     "       weft-instance identify [--service NAME] [PID...]\n"
@@ -35,6 +36,7 @@ static const char usage[] =
     "                     that of instances\n"
     "  --plain-tcp        without keys connect also beyond this host\n"
     "  --json             print joined processes as JSON, one object a line\n"
+    "  --any              join also a process that is no known VM\n"
     "  --report-fd N      print them to descriptor N instead of standard output\n"
     "  --verbose          say more on standard error\n"
     "  --help, --version\n"
@@ -44,7 +46,7 @@ static const char usage[] =
 
 typedef struct {
   const char *service, *controller, *keys_dir;
-  int json, report_fd;
+  int json, any, report_fd;
   weft_keys_t keys;
 } arguments_t;
 
@@ -62,12 +64,17 @@ static int parse_number (const char *text, long max, long *ret_value)
 /* -1: go on; else the exit code. optind stands at the first operand. */
 static int parse (int argc, char **argv, arguments_t *arguments)
 {
-  static const struct option options[] = {
-      {"service", required_argument, NULL, 's'}, {"controller", required_argument, NULL, 'c'},
-      {"keys", required_argument, NULL, 'k'},    {"plain-tcp", no_argument, NULL, 'p'},
-      {"json", no_argument, NULL, 'j'},          {"report-fd", required_argument, NULL, 'f'},
-      {"verbose", no_argument, NULL, 'v'},       {"help", no_argument, NULL, 'h'},
-      {"version", no_argument, NULL, 'V'},       {NULL, 0, NULL, 0}};
+  static const struct option options[] = {{"service", required_argument, NULL, 's'},
+                                          {"controller", required_argument, NULL, 'c'},
+                                          {"keys", required_argument, NULL, 'k'},
+                                          {"plain-tcp", no_argument, NULL, 'p'},
+                                          {"json", no_argument, NULL, 'j'},
+                                          {"any", no_argument, NULL, 'a'},
+                                          {"report-fd", required_argument, NULL, 'f'},
+                                          {"verbose", no_argument, NULL, 'v'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {"version", no_argument, NULL, 'V'},
+                                          {NULL, 0, NULL, 0}};
   int option;
   long number;
   while ((option = getopt_long (argc, argv, "+", options, NULL)) != -1)
@@ -83,6 +90,9 @@ static int parse (int argc, char **argv, arguments_t *arguments)
       break;
     case 'p':
       arguments->keys.plain_tcp = 1;
+      break;
+    case 'a':
+      arguments->any = 1;
       break;
     case 'j':
       arguments->json = 1;
@@ -145,6 +155,7 @@ static int attach_verb (const arguments_t *arguments, int count, char **words)
                                   .controller = arguments->controller,
                                   .keys = &arguments->keys,
                                   .json = arguments->json,
+                                  .any = arguments->any,
                                   .out = out};
   return car_attach (&options, pids, (unsigned) count) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

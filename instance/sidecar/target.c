@@ -109,6 +109,12 @@ static int read_status (car_target_t *target)
     target->gid = second_number (at);
   if ((at = line_of (text, "SigCgt:")))
     target->signals_caught = strtoull (at, NULL, 16);
+  if ((at = line_of (text, "TracerPid:")))
+    target->tracer = (pid_t) strtol (at, NULL, 10);
+  if ((at = line_of (text, "Seccomp:")))
+    target->seccomp = (int) strtol (at, NULL, 10);
+  if ((at = line_of (text, "x86_Thread_features:")))
+    target->shadow_stack = strncmp (at + strspn (at, "\t "), "shstk", 5) == 0;
   if ((at = line_of (text, "State:")))
     target->zombie = at[strspn (at, "\t ")] == 'Z' || at[strspn (at, "\t ")] == 'X';
   if ((at = line_of (text, "Name:"))) {

@@ -19,6 +19,9 @@ typedef struct {
   gid_t gid;
   uint64_t signals_caught; /* bit n-1: has a handler for signal n */
   int zombie, readable;    /* readable: its maps could be read */
+  int seccomp;             /* 0: none, 1 strict, 2: filters its system calls */
+  int shadow_stack;        /* returns are checked by the processor */
+  pid_t tracer;            /* a debugger, 0: none */
   int bits32, musl;
   int other_mounts; /* lives in another mount namespace */
   char comm[16];

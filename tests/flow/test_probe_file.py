@@ -30,7 +30,7 @@ def test_exports_only_the_agent_entries():
     defined = [line.split() for line in readelf("--dyn-syms").splitlines() if re.search(r"\bGLOBAL\b|\bWEAK\b", line)]
     names = {fields[7].split("@")[0] for fields in defined if fields[6] != "UND"}
     assert {"Agent_OnAttach", "Agent_OnLoad"} <= names
-    assert names <= {"Agent_OnAttach", "Agent_OnLoad", "Agent_OnUnload"}, names
+    assert names <= {"Agent_OnAttach", "Agent_OnLoad", "Agent_OnUnload", "probe_start"}, names
 
 
 def test_imports_nothing_that_ends_or_prints():

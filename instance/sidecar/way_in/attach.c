@@ -20,11 +20,12 @@
 #include "../session.h"
 #include "check.h"
 #include "hotspot.h"
+#include "ptrace.h"
 
 /* What a sidecar tells the foreground; one write, smaller than PIPE_BUF. */
 typedef struct {
-  int joined; /* 1: by this sidecar; 2: was joined before; 0: see text */
-  unsigned ms;
+  int joined;              /* 1: by this sidecar; 2: was joined before; 0: see text */
+  unsigned ms, stopped_us; /* in all; and how long a thread of it was held */
   uint8_t instance[WEFT_UUID_SIZE];
   char vm[16], version[WEFT_VM_VERSION_MAX], service[WEFT_SERVICE_MAX];
   char text[CAR_WHY_MAX + 128];
@@ -61,18 +62,19 @@ static void on_listed (void *arg, const car_target_t *target, int answered)
 }
 
 /* Brings the probe in if it is not there, and finds its memory. */
-static int enter (const car_target_t *target, car_way_t way, int pidfd, shm_reader_t **ret_reader, char *why,
-                  size_t why_size)
+static int enter (const car_target_t *target, car_way_t way, int pidfd, shm_reader_t **ret_reader,
+                  unsigned *ret_stopped_us, char *why, size_t why_size)
 {
+  char library[CAR_PATH_MAX] = "";
   int status = 0;
-  if (way == CAR_WAY_HOTSPOT) {
-    char library[CAR_PATH_MAX] = "";
+  if (way == CAR_WAY_HOTSPOT || way == CAR_WAY_PTRACE)
     status = car_paths_probe (library, sizeof library, why, why_size);
-    if (status == 0)
-      status = car_hotspot_load (target, pidfd, library, why, why_size);
-    if (status < 0)
-      return status;
-  }
+  if (status == 0 && way == CAR_WAY_HOTSPOT)
+    status = car_hotspot_load (target, pidfd, library, why, why_size);
+  if (status == 0 && way == CAR_WAY_PTRACE)
+    status = car_ptrace_load (target, pidfd, library, ret_stopped_us, why, why_size);
+  if (status < 0)
+    return status;
   status = car_claim_await (target->pid, pidfd, NULL, CAR_ATTACH_PROBE_MS, ret_reader);
   if (status < 0)
     snprintf (why, why_size,
@@ -96,7 +98,7 @@ static void work (const car_attach_options_t *options, pid_t pid, teller_t *tell
               "no process has the pid %d; `weft profile` without a pid lists what can be joined", (int) pid);
     return;
   }
-  car_check (&target, &check);
+  car_check (&target, options->any, &check);
   set_target (result, &target);
   if (check.way == CAR_WAY_JOINED) {
     result->joined = 2;
@@ -105,8 +107,9 @@ static void work (const car_attach_options_t *options, pid_t pid, teller_t *tell
       memcpy (result->service, check.service, sizeof result->service);
     return;
   }
-  int status = check.way == CAR_WAY_NONE ? WEFT_E_UNSUPPORTED
-                                         : enter (&target, check.way, pidfd, &reader, why, sizeof why);
+  int status = check.way == CAR_WAY_NONE
+                   ? WEFT_E_UNSUPPORTED
+                   : enter (&target, check.way, pidfd, &reader, &result->stopped_us, why, sizeof why);
   if (status < 0) {
     car_check_line (&target, check.way == CAR_WAY_NONE ? check.why : why, result->text, sizeof result->text);
     return;
@@ -182,9 +185,10 @@ static void print_joined (const car_attach_options_t *options, pid_t pid, const 
              car_target_vm_name (result->vm), result->version, uuid, result->ms);
     return;
   }
-  json_t *line = json_pack ("{s:i, s:s, s:s, s:s, s:s, s:i, s:b}", "pid", (int) pid, "instance", uuid, "vm",
-                            result->vm, "version", result->version, "service", result->service, "joined_ms",
-                            (int) result->ms, "already", result->joined == 2);
+  json_t *line =
+      json_pack ("{s:i, s:s, s:s, s:s, s:s, s:i, s:i, s:b}", "pid", (int) pid, "instance", uuid, "vm",
+                 result->vm, "version", result->version, "service", result->service, "joined_ms",
+                 (int) result->ms, "stopped_us", (int) result->stopped_us, "already", result->joined == 2);
   if (!line)
     return;
   json_dumpf (line, options->out, JSON_COMPACT);

@@ -17,8 +17,8 @@
 typedef struct {
   const char *service, *controller;
   const weft_keys_t *keys; /* for the controller; NULL: none */
-  int json;
-  FILE *out; /* where joined processes are printed */
+  int json, any;           /* any: also what is no known VM */
+  FILE *out;               /* where joined processes are printed */
 } car_attach_options_t;
 
 /* Returns the number of processes that were not joined; one line each was

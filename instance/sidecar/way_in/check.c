@@ -10,6 +10,7 @@
 #include "../../../common/status.h"
 #include "../claim.h"
 #include "hotspot.h"
+#include "ptrace.h"
 
 void car_check_line (const car_target_t *target, const char *why, char *out, size_t size)
 {
@@ -74,7 +75,13 @@ static int look_for_probe (const car_target_t *target, car_check_t *check)
   return check->way != CAR_WAY_NONE;
 }
 
-void car_check (const car_target_t *target, car_check_t *ret_check)
+/* VMs of which the boundary and the thread are all that is needed. */
+static int by_ptrace (const car_target_t *target, int any)
+{
+  return strcmp (target->vm, "cpython") == 0 || (any && !target->vm[0]);
+}
+
+void car_check (const car_target_t *target, int any, car_check_t *ret_check)
 {
   car_check_t *check = ret_check;
   memset (check, 0, sizeof *check);
@@ -86,13 +93,18 @@ void car_check (const car_target_t *target, car_check_t *ret_check)
   refuse_unless_ours (target, check);
   if (check->why[0] || look_for_probe (target, check))
     return;
-  if (!target->vm[0])
+  if (!target->vm[0] && !any)
     snprintf (check->why, sizeof check->why, "`weft profile` without a pid lists what can be joined");
   else if (target->bits32)
     snprintf (check->why, sizeof check->why, "it is a 32-bit program; run it on a 64-bit runtime");
   else if (target->musl)
     snprintf (check->why, sizeof check->why, "its C library is musl; run it on a runtime built for glibc");
-  else if (strcmp (target->vm, "jvm") != 0)
+  else if (by_ptrace (target, any)) {
+    if (car_ptrace_check (target, check->why, sizeof check->why) == 0) {
+      check->way = CAR_WAY_PTRACE;
+      snprintf (check->name, sizeof check->name, "ptrace, ~0.4 ms stop");
+    }
+  } else if (strcmp (target->vm, "jvm") != 0)
     snprintf (check->why, sizeof check->why,
               "a running %s cannot be joined by this version; start it with `weft run`",
               car_target_vm_name (target->vm));

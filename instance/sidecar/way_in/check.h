@@ -12,9 +12,10 @@
 
 typedef enum {
   CAR_WAY_NONE,
-  CAR_WAY_ADOPT,  /* a probe without a sidecar is in there */
-  CAR_WAY_JOINED, /* a sidecar works for it already */
-  CAR_WAY_HOTSPOT /* attach protocol */
+  CAR_WAY_ADOPT,   /* a probe without a sidecar is in there */
+  CAR_WAY_JOINED,  /* a sidecar works for it already */
+  CAR_WAY_HOTSPOT, /* attach protocol */
+  CAR_WAY_PTRACE   /* a thread of it is made to load the probe */
 } car_way_t;
 
 typedef struct {
@@ -25,7 +26,8 @@ typedef struct {
   char service[WEFT_SERVICE_MAX];   /* CAR_WAY_JOINED: given by a user, "": none */
 } car_check_t;
 
-void car_check (const car_target_t *target, car_check_t *ret_check);
+/* any: also what is no known VM, if it can be joined by ptrace. */
+void car_check (const car_target_t *target, int any, car_check_t *ret_check);
 /* The whole line for a person: "cannot join 4377 (HotSpot 25.0.3): …". */
 void car_check_line (const car_target_t *target, const char *why, char *out, size_t size);
 

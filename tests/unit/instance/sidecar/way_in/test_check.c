@@ -78,7 +78,7 @@ static void somebody_elses_process (void **state)
     target.uid = 54321;
     if (geteuid () == 0 && seteuid (12345) < 0)
       _exit (2);
-    car_check (&target, &check);
+    car_check (&target, 0, &check);
     car_check_line (&target, check.why, line, sizeof line);
     _exit (strcmp (
         line, "cannot join 4377 (HotSpot 17): it belongs to uid 54321; run weft as uid 54321 or as root"));

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ptrace.h"
+
+#include <dirent.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "../../../common/clocks.h"
+#include "../../../common/status.h"
+#include "helper.h"
+#include "landing.h"
+#include "remote.h"
+#include "safe_point.h"
+#include "signal_frame.h"
+#include "stub.h"
+#include "thread.h"
+
+#define PAGES_SIZE     ((size_t) CAR_STUB_PAGE * 2)
+#define RED_ZONE       128
+#define FLAGS_CLEAR    0x202 /* no direction flag, no trap flag */
+#define CREATE_WAIT_MS 200   /* for pthread_create on the stopped thread */
+#define ROUNDS_BLOCKED 8     /* so often only threads that wait are tried, before running ones */
+
+typedef struct {
+  const car_target_t *target;
+  car_landing_t landing;
+  car_library_t library;
+  uint64_t entry; /* of a probe that is mapped, 0: none */
+  car_thread_t thread;
+  car_context_t kernel;                /* to be given back */
+  uint8_t xstate[CAR_XSTATE_MAX];      /* of it */
+  uint8_t stack[CAR_SAFE_STACK_SCAN];  /* as it was found */
+  uint8_t frame[CAR_SIGNAL_FRAME_MAX]; /* and the way back without us */
+  uint64_t frame_at, pages;
+  uint32_t created[2]; /* the first words of the data page: hijacked, created */
+  unsigned stopped_us;
+  car_safe_t verdict; /* of the last thread that was looked at */
+} injector_t;
+
+/* ---- the stopped thread ------------------------------------------------------ */
+/* Reads what is needed to decide. */
+static int inspect (injector_t *self, car_stopped_t *ret_stopped)
+{
+  car_stopped_t stopped = {.stack = self->stack};
+  int status = car_thread_save (&self->thread, &self->kernel, self->xstate);
+  if (status < 0)
+    return status;
+  stopped.regs = self->kernel.regs;
+  stopped.deliverable = car_thread_deliverable (&self->thread, self->kernel.mask);
+  const car_map_t *map = car_maps_at (&self->landing.maps, stopped.regs.rsp);
+  if (map) {
+    uint64_t above = map->to - stopped.regs.rsp;
+    stopped.stack_size = above < sizeof self->stack ? above : sizeof self->stack;
+    if (car_remote_read (self->landing.pid, stopped.regs.rsp, self->stack, stopped.stack_size) < 0)
+      stopped.stack_size = 0;
+  }
+  size_t before = sizeof stopped.before_rip;
+  if (car_remote_read (self->landing.pid, stopped.regs.rip - before, stopped.before_rip, before) < 0)
+    memset (stopped.before_rip, 0, before);
+  *ret_stopped = stopped;
+  return 0;
+}
+
+/* The registers for one call of the kernel on the thread; it returns into its frame. */
+static struct user_regs_struct kernel_call (const injector_t *self, uint64_t number)
+{
+  struct user_regs_struct regs = self->kernel.regs;
+  regs.rip = self->landing.leave;
+  regs.rsp = self->frame_at + 8; /* the restorer */
+  regs.rax = number;
+  regs.orig_rax = UINT64_MAX;
+  regs.eflags = FLAGS_CLEAR;
+  return regs;
+}
+
+static int run_call (injector_t *self, const struct user_regs_struct *call, int64_t *ret_result)
+{
+  struct user_regs_struct after;
+  int status = car_thread_set_regs (&self->thread, call);
+  if (status == 0)
+    status = car_thread_set_mask (&self->thread, UINT64_MAX);
+  if (status == 0)
+    status = car_thread_step_call (&self->thread);
+  if (status == 0)
+    status = car_thread_regs (&self->thread, &after);
+  if (status == 0)
+    *ret_result = (int64_t) after.rax;
+  return status;
+}
+
+static int map_pages (injector_t *self)
+{
+  struct user_regs_struct call = kernel_call (self, SYS_mmap);
+  int64_t result = 0;
+  call.rdi = 0;
+  call.rsi = PAGES_SIZE;
+  call.rdx = PROT_READ | PROT_EXEC;
+  call.r10 = MAP_PRIVATE | MAP_ANONYMOUS;
+  call.r8 = UINT64_MAX;
+  call.r9 = 0;
+  int status = run_call (self, &call, &result);
+  if (status == 0 && (result <= 0 || result % CAR_STUB_PAGE))
+    status = WEFT_E_NOMEM;
+  if (status == 0)
+    self->pages = (uint64_t) result;
+  return status;
+}
+
+/* The thread is held as before; it was in the middle of a call that now has ended. */
+static void unmap_pages (injector_t *self)
+{
+  struct user_regs_struct call = kernel_call (self, SYS_munmap);
+  int64_t result;
+  call.rdi = self->pages;
+  call.rsi = PAGES_SIZE;
+  if (self->pages)
+    run_call (self, &call, &result);
+}
+
+/* The thread is the tracer's: what is read-only there is written nevertheless. */
+static int write_stub (const injector_t *self)
+{
+  uint8_t pages[PAGES_SIZE];
+  const car_landing_t *landing = &self->landing;
+  car_stub_data_t data = {.fd = -1,
+                          .patience = CAR_HELPER_PATIENCE,
+                          .pause = {0, CAR_HELPER_PAUSE_US * 1000},
+                          .all_signals = UINT64_MAX,
+                          .pthread_create = landing->pthread_create,
+                          .pthread_detach = landing->pthread_detach,
+                          .dlopen = landing->dlopen,
+                          .dlsym = landing->dlsym,
+                          .dlerror = landing->dlerror,
+                          .entry = self->entry,
+                          .leave = landing->leave,
+                          .symbol = CAR_LIBRARY_ENTRY,
+                          .memory_name = CAR_HELPER_MEMORY};
+  memset (pages, 0, sizeof pages);
+  memcpy (pages, car_stub_code, (size_t) (car_stub_code_end - car_stub_code));
+  memcpy (pages + CAR_STUB_PAGE, &data, sizeof data);
+  return car_remote_force (landing->pid, self->pages, pages, sizeof pages);
+}
+
+static int enter_stub (injector_t *self)
+{
+  struct user_regs_struct regs = kernel_call (self, 0);
+  regs.rip = self->pages + (uint64_t) (car_stub_entry - car_stub_code);
+  regs.rsp = self->frame_at;
+  regs.rbx = self->pages + CAR_STUB_PAGE;
+  regs.r13 = self->frame_at + CAR_SIGNAL_FRAME_UC;
+  int status = car_thread_set_regs (&self->thread, &regs);
+  return status < 0 ? status : car_thread_run (&self->thread);
+}
+
+/* Until pthread_create has returned; the thread then waits for us. */
+static int await_created (injector_t *self)
+{
+  uint64_t until_ns = weft_mono_ns () + CREATE_WAIT_MS * WEFT_NS_PER_MS;
+  do {
+    int status =
+        car_remote_read (self->landing.pid, self->pages + CAR_STUB_PAGE, self->created, sizeof self->created);
+    if (status < 0)
+      return status;
+    if (self->created[0] != CAR_STUB_ABSENT)
+      return 0;
+    sched_yield ();
+  } while (weft_mono_ns () < until_ns);
+  return WEFT_E_TIMEOUT;
+}
+
+/* A thread that is to be let go where it was found, or where it went alone. */
+static void let_go (injector_t *self, const car_stopped_t *stopped)
+{
+  struct user_regs_struct kernel, alone;
+  car_safe_resume (stopped, &kernel, &alone);
+  if (memcmp (&kernel, &stopped->regs, sizeof kernel) != 0)
+    car_thread_set_regs (&self->thread, &kernel);
+  car_thread_release (&self->thread);
+}
+
+/* From wherever it is held. 1: done. */
+static int restore (injector_t *self, const car_context_t *context)
+{
+  return car_thread_stop (&self->thread, 1) == 0 && car_thread_restore (&self->thread, context) == 0;
+}
+
+/* Gives the thread what it had. 1: it is out of the stub for certain (B3). */
+static int give_back (injector_t *self, const car_context_t *context)
+{
+  struct user_regs_struct now;
+  car_stopped_t stopped;
+  int out = 0;
+  if (car_thread_stop (&self->thread, 1) < 0)
+    return 0;
+  if (car_thread_regs (&self->thread, &now) == 0 && now.rip - self->pages < CAR_STUB_PAGE) {
+    if (self->created[0] != CAR_STUB_ABSENT && self->created[1] != 0)
+      unmap_pages (self); /* there is no new thread that would */
+    out = restore (self, context);
+  } else if (self->created[0] != CAR_STUB_ABSENT && inspect (self, &stopped) == 0) {
+    let_go (self, &stopped); /* it had waited long enough and went alone */
+    return 1;
+  }
+  car_thread_release (&self->thread);
+  return out;
+}
+
+static int hijack (injector_t *self, const car_stopped_t *stopped)
+{
+  struct user_regs_struct alone;
+  car_context_t way_back = self->kernel;
+  size_t size;
+  car_safe_resume (stopped, &self->kernel.regs, &alone);
+  way_back.regs = alone;
+  int status = car_signal_frame (&way_back, self->landing.restorer, stopped->regs.rsp - RED_ZONE, self->frame,
+                                 &self->frame_at, &size);
+  if (status == 0)
+    status = car_remote_write (self->landing.pid, self->frame_at, self->frame, size);
+  if (status == 0)
+    status = map_pages (self); /* the first change of its registers: from here on I1 is the frame's */
+  if (status == 0)
+    status = write_stub (self);
+  if (status < 0) {
+    unmap_pages (self);
+    restore (self, &self->kernel);
+    car_thread_release (&self->thread);
+    return status;
+  }
+  car_context_t context = self->kernel; /* its buffer is written again by inspect (), after its last use */
+  status = enter_stub (self);
+  if (status == 0)
+    status = await_created (self);
+  uint32_t out = (uint32_t) give_back (self, &context);
+  if (status == 0 && self->created[1] != 0)
+    return WEFT_E_FULL;
+  if (status == 0 && out)
+    status = car_remote_write (
+        self->landing.pid, self->pages + CAR_STUB_PAGE + offsetof (car_stub_data_t, out), &out, sizeof out);
+  return status;
+}
+
+/* ---- choosing a thread --------------------------------------------------------- */
+/* 0: the stub runs; WEFT_E_BUSY: this thread is at no safe point; else a status. */
+static int try_thread (injector_t *self, pid_t tid)
+{
+  car_stopped_t stopped;
+  int status = car_thread_seize (&self->thread, tid);
+  if (status < 0)
+    return status;
+  status = car_thread_stop (&self->thread, 0);
+  if (status < 0)
+    return status;
+  uint64_t began_ns = weft_mono_ns ();
+  status = inspect (self, &stopped);
+  if (status < 0) {
+    car_thread_release (&self->thread);
+    return status;
+  }
+  self->verdict = car_safe_point (&self->landing.maps, &stopped, self->landing.restorer);
+  if (self->verdict != CAR_SAFE_YES) {
+    let_go (self, &stopped);
+    return WEFT_E_BUSY;
+  }
+  status = hijack (self, &stopped);
+  self->stopped_us = (unsigned) ((weft_mono_ns () - began_ns) / 1000);
+  return status;
+}
+
+typedef enum { THREAD_OTHER, THREAD_WAITS, THREAD_RUNS } thread_kind_t;
+
+/* "running", or the number of the call it waits in */
+static thread_kind_t kind_of (pid_t pid, const char *tid)
+{
+  char file[64], text[256], *end;
+  snprintf (file, sizeof file, "task/%.20s/syscall", tid);
+  if (car_target_read (pid, file, text, sizeof text) <= 0)
+    return THREAD_OTHER;
+  if (strncmp (text, "running", 7) == 0)
+    return THREAD_RUNS;
+  long number = strtol (text, &end, 10);
+  return end != text && car_safe_call (number) ? THREAD_WAITS : THREAD_OTHER;
+}
+
+/* Tries every thread of a kind. 0, WEFT_E_BUSY: none was at a safe point. */
+static int try_kind (injector_t *self, thread_kind_t kind)
+{
+  char path[64];
+  int status = WEFT_E_BUSY, tried = 0;
+  snprintf (path, sizeof path, "/proc/%d/task", (int) self->target->pid);
+  DIR *dir = opendir (path);
+  if (!dir)
+    return WEFT_E_GONE;
+  struct dirent *entry;
+  while (status == WEFT_E_BUSY && tried < CAR_PTRACE_THREADS_MAX && (entry = readdir (dir))) {
+    if (entry->d_name[0] == '.' || kind_of (self->target->pid, entry->d_name) != kind)
+      continue;
+    tried++;
+    status = try_thread (self, (pid_t) strtol (entry->d_name, NULL, 10));
+    if (status == WEFT_E_GONE)
+      status = WEFT_E_BUSY; /* that thread; whether the process lives is seen by opendir */
+  }
+  closedir (dir);
+  return status;
+}
+
+static int is_stopped (pid_t pid)
+{
+  char text[1024];
+  if (car_target_read (pid, "stat", text, sizeof text) <= 0)
+    return 0;
+  const char *after = strrchr (text, ')');
+  return after && after[1] == ' ' && after[2] == 'T';
+}
+
+/* 0 once it runs. It is not ours to continue. */
+static int await_continued (const injector_t *self)
+{
+  uint64_t until_ns = weft_mono_ns () + CAR_PTRACE_STOPPED_MS * WEFT_NS_PER_MS;
+  while (is_stopped (self->target->pid)) {
+    if (weft_mono_ns () >= until_ns)
+      return WEFT_E_STATE;
+    usleep (CAR_PTRACE_PAUSE_US * 10);
+  }
+  return 0;
+}
+
+static int find_safe_point (injector_t *self)
+{
+  uint64_t until_ns = weft_mono_ns () + CAR_PTRACE_WAIT_MS * WEFT_NS_PER_MS;
+  for (unsigned round = 0;; round++) {
+    int status = await_continued (self);
+    if (status == 0)
+      status = try_kind (self, THREAD_WAITS);
+    if (status == WEFT_E_BUSY && round >= ROUNDS_BLOCKED) {
+      if (!self->landing.allocators)
+        car_landing_mark_allocators (&self->landing);
+      status = try_kind (self, THREAD_RUNS);
+    }
+    if (status == 0 || (status != WEFT_E_BUSY && status != WEFT_E_STATE))
+      return status;
+    if (weft_mono_ns () >= until_ns)
+      return status == WEFT_E_BUSY ? WEFT_E_TIMEOUT : status;
+    usleep (CAR_PTRACE_PAUSE_US);
+    car_landing_look_again (&self->landing);
+  }
+}
+
+static void explain (const injector_t *self, int status, char *why, size_t why_size)
+{
+  if (status == WEFT_E_DENIED)
+    snprintf (why, why_size,
+              "the kernel does not let us trace it (another user or namespace, a debugger, or a security "
+              "module); run weft as root with CAP_SYS_PTRACE");
+  else if (status == WEFT_E_STATE)
+    snprintf (why, why_size,
+              "it is stopped (SIGSTOP, or a terminal); continue it with `kill -CONT %d`, then try again",
+              (int) self->target->pid);
+  else if (status == WEFT_E_TIMEOUT)
+    snprintf (why, why_size,
+              "no thread of it came to a safe point within %d s (the last one was %s); try again",
+              CAR_PTRACE_WAIT_MS / 1000, car_safe_text (self->verdict));
+  else if (status == WEFT_E_NOMEM)
+    snprintf (why, why_size,
+              "it may not map two pages of memory to execute (a limit, or a security module); raise the "
+              "limit, or start it with `weft run`");
+  else if (status == WEFT_E_FULL)
+    snprintf (why, why_size,
+              "it could not start a thread (its limit is reached); raise the limit and try again");
+  else
+    snprintf (why, why_size, "it ended, or changed, meanwhile (%s); look for it with `weft profile`",
+              weft_status_text (status));
+}
+
+int car_ptrace_check (const car_target_t *target, char *why, size_t why_size)
+{
+  car_landing_t landing;
+  int status = car_landing_read (target->pid, &landing, why, why_size);
+  if (status == 0)
+    car_landing_clear (&landing);
+  return status;
+}
+
+int car_ptrace_load (const car_target_t *target, int pidfd, const char *library, unsigned *ret_stopped_us,
+                     char *why, size_t why_size)
+{
+  injector_t *self = calloc (1, sizeof *self);
+  if (!self)
+    return WEFT_E_NOMEM;
+  self->target = target;
+  int status = car_library_read (library, &self->library, why, why_size);
+  if (status == 0)
+    status = car_landing_read (target->pid, &self->landing, why, why_size);
+  if (status == 0) {
+    self->entry = car_landing_probe (&self->landing, &self->library);
+    status = find_safe_point (self);
+    if (status < 0)
+      explain (self, status, why, why_size);
+    else
+      status =
+          car_helper_talk (target->pid, pidfd, self->pages + CAR_STUB_PAGE, &self->library, why, why_size);
+  }
+  if (status == 0)
+    *ret_stopped_us = self->stopped_us;
+  car_landing_clear (&self->landing);
+  car_library_clear (&self->library);
+  free (self);
+  return status;
+}
