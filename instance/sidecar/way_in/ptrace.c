@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -20,11 +21,12 @@
 #include "stub.h"
 #include "thread.h"
 
-#define PAGES_SIZE     ((size_t) CAR_STUB_PAGE * 2)
-#define RED_ZONE       128
-#define FLAGS_CLEAR    0x202 /* no direction flag, no trap flag */
-#define CREATE_WAIT_MS 200   /* for pthread_create on the stopped thread */
-#define ROUNDS_BLOCKED 8     /* so often only threads that wait are tried, before running ones */
+#define PAGES_SIZE      ((size_t) CAR_STUB_PAGE * 2)
+#define RED_ZONE        128
+#define FLAGS_CLEAR     0x202 /* no direction flag, no trap flag */
+#define CREATE_WAIT_MS  200   /* for pthread_create on the stopped thread */
+#define CREATE_PAUSE_US 20
+#define ROUNDS_BLOCKED  8 /* so often only threads that wait are tried, before running ones */
 
 typedef struct {
   const car_target_t *target;
@@ -168,7 +170,7 @@ static int await_created (injector_t *self)
       return status;
     if (self->created[0] != CAR_STUB_ABSENT)
       return 0;
-    sched_yield ();
+    usleep (CREATE_PAUSE_US);
   } while (weft_mono_ns () < until_ns);
   return WEFT_E_TIMEOUT;
 }
@@ -244,14 +246,20 @@ static int hijack (injector_t *self, const car_stopped_t *stopped)
 }
 
 /* ---- choosing a thread --------------------------------------------------------- */
-/* 0: the stub runs; WEFT_E_BUSY: this thread is at no safe point; else a status. */
-static int try_thread (injector_t *self, pid_t tid)
+/* Somebody stands still: nobody else is to go first. As far as we may. */
+static void hurry (int on)
+{
+  struct sched_param first = {.sched_priority = on ? 1 : 0};
+  if (on)
+    prctl (PR_SET_TIMERSLACK, 1);
+  sched_setscheduler (0, (on ? SCHED_FIFO : SCHED_OTHER) | SCHED_RESET_ON_FORK, &first);
+}
+
+/* With the thread seized: 0: the stub runs; WEFT_E_BUSY: it is at no safe point; else a status. */
+static int use_thread (injector_t *self)
 {
   car_stopped_t stopped;
-  int status = car_thread_seize (&self->thread, tid);
-  if (status < 0)
-    return status;
-  status = car_thread_stop (&self->thread, 0);
+  int status = car_thread_stop (&self->thread, 0);
   if (status < 0)
     return status;
   uint64_t began_ns = weft_mono_ns ();
@@ -267,6 +275,17 @@ static int try_thread (injector_t *self, pid_t tid)
   }
   status = hijack (self, &stopped);
   self->stopped_us = (unsigned) ((weft_mono_ns () - began_ns) / 1000);
+  return status;
+}
+
+static int try_thread (injector_t *self, pid_t tid)
+{
+  int status = car_thread_seize (&self->thread, tid);
+  if (status < 0)
+    return status;
+  hurry (1);
+  status = use_thread (self);
+  hurry (0);
   return status;
 }
 

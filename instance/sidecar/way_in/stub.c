@@ -6,7 +6,9 @@
 
 #include <sys/syscall.h>
 
-#define YIELDS 20000 /* of the stopped thread before it goes on alone: some 10 ms */
+/* Of the stopped thread before it goes on alone: half a millisecond on its processor, then some 10 ms. */
+#define SPINS  10000
+#define YIELDS 20000
 
 #define OFFSET(field, at) _Static_assert(offsetof (car_stub_data_t, field) == (at), "the code says " #at)
 OFFSET (hijacked, 0);
@@ -36,7 +38,7 @@ _Static_assert(SYS_mprotect == 10 && SYS_munmap == 11 && SYS_rt_sigprocmask == 1
                    SYS_sched_yield == 24 && SYS_nanosleep == 35 && SYS_close == 3 && SYS_gettid == 186 &&
                    SYS_memfd_create == 319,
                "the numbers in the code");
-_Static_assert(YIELDS == 20000 && CAR_STUB_NOT_LOADED == -1000 && CAR_STUB_PAGE == 4096,
+_Static_assert(SPINS == 10000 && YIELDS == 20000 && CAR_STUB_NOT_LOADED == -1000 && CAR_STUB_PAGE == 4096,
                "the numbers in the code");
 
 __asm__(".pushsection .rodata.car_stub, \"a\", @progbits\n"
@@ -61,6 +63,11 @@ __asm__(".pushsection .rodata.car_stub, \"a\", @progbits\n"
         "  call *56(%rbx)\n"
         "  mov %eax, 4(%rbx)\n"
         "  movl $1, (%rbx)\n"
+        "  mov $10000, %r12d\n"
+        "1:\n"
+        "  pause\n"
+        "  dec %r12d\n"
+        "  jnz 1b\n"
         "  mov $20000, %r12d\n"
         "2:\n" /* sched_yield: no call here may leave the kernel a timeout to remember */
         "  mov $24, %eax\n"

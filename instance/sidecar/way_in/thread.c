@@ -3,7 +3,6 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ptrace.h>
@@ -15,29 +14,29 @@
 #include "../../../common/clocks.h"
 #include "../../../common/status.h"
 
-#define SPIN_NS      (200 * 1000ull) /* a stop takes some 20 us: no sleep for so long */
-#define PAUSE_US     50
+#define STEP_NS      1000000
 #define PENDING_MAX  32 /* queued signals that are looked at */
 #define MASK_SIZE    8
 #define EVENT_OF(st) ((st) >> 16)
 
-/* Waits for a change of the thread. 0 and the wait status. */
+/* Waits for a change of the thread, asleep: it needs the processor more than we do.
+ * 0 and the wait status. */
 static int await (const car_thread_t *self, int *ret_state)
 {
-  uint64_t began_ns = weft_mono_ns ();
+  uint64_t until_ns = weft_mono_ns () + CAR_THREAD_WAIT_MS * WEFT_NS_PER_MS;
+  const struct timespec step = {0, STEP_NS}; /* where the signal is taken by somebody else */
+  sigset_t child;
+  sigemptyset (&child);
+  sigaddset (&child, SIGCHLD);
   for (;;) {
     pid_t got = waitpid (self->tid, ret_state, __WALL | WNOHANG);
     if (got == self->tid)
       return WIFSTOPPED (*ret_state) ? 0 : WEFT_E_GONE;
     if (got < 0 && errno != EINTR)
       return WEFT_E_GONE;
-    uint64_t spent_ns = weft_mono_ns () - began_ns;
-    if (spent_ns > CAR_THREAD_WAIT_MS * WEFT_NS_PER_MS)
+    if (weft_mono_ns () >= until_ns)
       return WEFT_E_TIMEOUT; /* T3 */
-    if (spent_ns < SPIN_NS)
-      sched_yield ();
-    else
-      usleep (PAUSE_US);
+    sigtimedwait (&child, NULL, &step);
   }
 }
 

@@ -7,7 +7,9 @@
  *  T1  seized without options: if this process dies, the kernel lets the thread go
  *  T2  a signal that comes while we hold it is handed on; a stop of the whole
  *      process (SIGSTOP) is not ended by us
- *  T3  every wait is bounded by CAR_THREAD_WAIT_MS */
+ *  T3  every wait is bounded by CAR_THREAD_WAIT_MS
+ *
+ * SIGCHLD is to be blocked: it tells that the thread has stopped. */
 #ifndef CAR_THREAD_H
 #define CAR_THREAD_H
 
