@@ -60,6 +60,8 @@ int ctl_verb_attach (ctl_call_t *call)
     ctl_words_add (&words, "--service");
     ctl_words_add (&words, service);
   }
+  if (ctl_call_has (call, "any"))
+    ctl_words_add (&words, "--any");
   if (ctl_call_has (call, "json"))
     ctl_words_add (&words, "--json");
   if (!all && add_pids (call, &words) != CTL_EXIT_OK)

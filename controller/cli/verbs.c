@@ -100,7 +100,12 @@ static const ctl_option_t controller_options[] = {
 };
 
 static const ctl_option_t run_options[] = {OPT_SERVICE};
-static const ctl_option_t attach_options[] = {OPT_ALL, OPT_SERVICE, OPT_JSON};
+static const ctl_option_t attach_options[] = {
+    OPT_ALL,
+    OPT_SERVICE,
+    {"any", NULL, "join also a process that is no known VM: its HTTP, no more", 0},
+    OPT_JSON,
+};
 static const ctl_option_t detach_options[] = {
     {"all", NULL, "every VM that is joined", 0},
     OPT_JSON,
