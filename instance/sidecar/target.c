@@ -323,6 +323,15 @@ void car_target_listens (pid_t pid, char out[64])
       at += (size_t) snprintf (out + at, 64 - at, "%s:%u", at ? " " : "", ports[i]);
 }
 
+/* The files in /proc of one that is not belong to root. */
+static int is_dumpable (const car_target_t *target)
+{
+  char path[64];
+  struct stat info;
+  snprintf (path, sizeof path, "/proc/%d/mem", (int) target->pid);
+  return stat (path, &info) < 0 || info.st_uid == target->uid;
+}
+
 static int other_mounts (pid_t pid)
 {
   char path[64];
@@ -344,6 +353,7 @@ int car_target_identify (pid_t pid, const char *service, car_target_t *ret_targe
   look_at_executable (&target);
   if (strcmp (target.vm, "jvm") == 0)
     read_jvm_version (&target);
+  target.dumpable = is_dumpable (&target);
   target.other_mounts = other_mounts (pid);
   car_target_listens (pid, target.listens);
   car_service_name (&target, service);

@@ -20,6 +20,7 @@ typedef struct {
   uint64_t signals_caught; /* bit n-1: has a handler for signal n */
   int zombie, readable;    /* readable: its maps could be read */
   int seccomp;             /* 0: none, 1 strict, 2: filters its system calls */
+  int dumpable;            /* its owner may look into it */
   int shadow_stack;        /* returns are checked by the processor */
   pid_t tracer;            /* a debugger, 0: none */
   int bits32, musl;

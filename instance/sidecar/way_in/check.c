@@ -10,7 +10,7 @@
 #include "../../../common/status.h"
 #include "../claim.h"
 #include "hotspot.h"
-#include "ptrace.h"
+#include "rights.h"
 
 void car_check_line (const car_target_t *target, const char *why, char *out, size_t size)
 {
@@ -40,6 +40,10 @@ static void refuse_unless_ours (const car_target_t *target, car_check_t *check)
   user_name (target->uid, user, sizeof user);
   if (geteuid () != 0 && geteuid () != target->uid)
     snprintf (check->why, sizeof check->why, "it belongs to %s; run weft as %s or as root", user, user);
+  else if (!target->readable && !target->dumpable)
+    snprintf (check->why, sizeof check->why,
+              "it is not dumpable (set-user-id, capabilities, PR_SET_DUMPABLE); run weft as root with "
+              "CAP_SYS_PTRACE");
   else if (!target->readable)
     snprintf (
         check->why, sizeof check->why,
@@ -100,7 +104,7 @@ void car_check (const car_target_t *target, int any, car_check_t *ret_check)
   else if (target->musl)
     snprintf (check->why, sizeof check->why, "its C library is musl; run it on a runtime built for glibc");
   else if (by_ptrace (target, any)) {
-    if (car_ptrace_check (target, check->why, sizeof check->why) == 0) {
+    if (car_rights_check (target, check->why, sizeof check->why) == 0) {
       check->way = CAR_WAY_PTRACE;
       snprintf (check->name, sizeof check->name, "ptrace, ~0.4 ms stop");
     }

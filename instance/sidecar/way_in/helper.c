@@ -16,11 +16,13 @@
 #define POLL_US     50
 #define POLLS_QUICK 400 /* then slower */
 #define SLOW_MS     1
+#define PATH_SIZE   (sizeof ((car_stub_data_t *) NULL)->path)
 
 typedef struct {
   pid_t pid;
   int pidfd;
   uint64_t data;
+  unsigned loaded;
   car_stub_data_t seen;
 } talk_t;
 
@@ -90,11 +92,19 @@ static int write_whole (int fd, const uint8_t *bytes, size_t size)
   return 0;
 }
 
-/* The path is one that the loader has not seen before: it compares names before
- * files. */
+/* A name of the file that the loader has not seen before: it compares names before
+ * files, and what was loaded stays. */
+static void put_path (const talk_t *self, char path[PATH_SIZE])
+{
+  size_t at = (size_t) snprintf (path, PATH_SIZE, "/proc/self/");
+  for (unsigned i = 0; i < self->loaded && at < PATH_SIZE - 16; i++)
+    at += (size_t) snprintf (path + at, PATH_SIZE - at, "./");
+  snprintf (path + at, PATH_SIZE - at, "fd/%d", (int) self->seen.fd);
+}
+
 static int hand_over (const talk_t *self, const car_library_t *library)
 {
-  char path[sizeof self->seen.path];
+  char path[PATH_SIZE] = "";
   int fd = open_memory (self);
   if (fd < 0)
     return fd;
@@ -102,8 +112,7 @@ static int hand_over (const talk_t *self, const car_library_t *library)
   close (fd);
   if (status < 0)
     return status;
-  memset (path, 0, sizeof path);
-  snprintf (path, sizeof path, "/proc/self/task/%u/fd/%d", (unsigned) self->seen.tid, (int) self->seen.fd);
+  put_path (self, path);
   status = say (self, offsetof (car_stub_data_t, path), path, sizeof path);
   return status < 0 ? status : say_state (self, CAR_STUB_READY);
 }
@@ -136,10 +145,10 @@ static int talk (talk_t *self, const car_library_t *library)
   return status == 0 ? await (self, CAR_STUB_DONE, CAR_STUB_DONE) : status;
 }
 
-int car_helper_talk (pid_t pid, int pidfd, uint64_t data, const car_library_t *library, char *why,
-                     size_t why_size)
+int car_helper_talk (pid_t pid, int pidfd, uint64_t data, const car_library_t *library, unsigned loaded,
+                     char *why, size_t why_size)
 {
-  talk_t self = {.pid = pid, .pidfd = pidfd, .data = data};
+  talk_t self = {.pid = pid, .pidfd = pidfd, .data = data, .loaded = loaded};
   int status = talk (&self, library);
   if (status < 0) {
     snprintf (why, why_size,

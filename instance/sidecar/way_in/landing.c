@@ -7,8 +7,10 @@
 
 #include "../../../common/status.h"
 #include "remote.h"
+#include "stub.h"
 
-#define CHUNK 65536 /* bytes of code that are searched at once */
+#define CHUNK     65536 /* bytes of code that are searched at once */
+#define STUBS_MAX 16    /* left behind side by side: one range */
 
 static const uint8_t leave_code[] = {0x0f, 0x05, 0xc3};
 static const uint8_t restorer_code[] = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05};
@@ -131,6 +133,47 @@ void car_landing_mark_allocators (car_landing_t *self)
       car_maps_mark (&self->maps, map, CAR_MAP_ALLOCATOR);
     car_elf_destroy (&elf);
   }
+}
+
+unsigned car_landing_probes (const car_landing_t *self)
+{
+  unsigned count = 0;
+  for (const car_map_t *map = NULL; (map = car_maps_next (&self->maps, CAR_MAP_PROBE, map));)
+    count++;
+  return count;
+}
+
+/* The state of the stub whose code is at `at`, or -1: there is none. */
+static int stub_state (const car_landing_t *self, uint64_t at)
+{
+  uint8_t code[CAR_STUB_PAGE];
+  size_t size = (size_t) (car_stub_code_end - car_stub_code);
+  uint64_t word = at + CAR_STUB_PAGE + offsetof (car_stub_data_t, state);
+  uint32_t state;
+  if (car_remote_read (self->pid, at, code, size) < 0 || memcmp (code, car_stub_code, size) != 0 ||
+      car_remote_read (self->pid, word, &state, sizeof state) < 0)
+    return -1;
+  if (state != CAR_STUB_WAITING)
+    return (int) state;
+  state = CAR_STUB_CANCELLED;
+  car_remote_write (self->pid, word, &state, sizeof state); /* not writable: never entered */
+  return CAR_STUB_CANCELLED;
+}
+
+int car_landing_occupied (const car_landing_t *self)
+{
+  for (size_t i = 0; i < self->maps.count; i++) {
+    const car_map_t *map = &self->maps.map[i];
+    if (map->file || (map->access & (CAR_MAP_X | CAR_MAP_W)) != CAR_MAP_X ||
+        map->to - map->from > STUBS_MAX * 2 * CAR_STUB_PAGE)
+      continue;
+    for (uint64_t at = map->from; at < map->to; at += CAR_STUB_PAGE) {
+      int state = stub_state (self, at);
+      if (state == CAR_STUB_STARTED || state == CAR_STUB_READY || state == CAR_STUB_ASKING)
+        return 1;
+    }
+  }
+  return 0;
 }
 
 uint64_t car_landing_probe (const car_landing_t *self, const car_library_t *library)

@@ -25,6 +25,11 @@ void car_landing_clear (car_landing_t *self);
 int car_landing_look_again (car_landing_t *self);
 /* Marks the objects that replace malloc; they stay marked. */
 void car_landing_mark_allocators (car_landing_t *self);
+/* Probe libraries that are mapped. */
+unsigned car_landing_probes (const car_landing_t *self);
+/* 1: a stub of somebody else is at work in the process: its thread brings a probe
+ * in. One that has not begun yet never will. */
+int car_landing_occupied (const car_landing_t *self);
 /* Start entry of a mapped probe of the same build; 0: there is none. */
 uint64_t car_landing_probe (const car_landing_t *self, const car_library_t *library);
 

@@ -13,6 +13,7 @@
 
 #include "../../../common/clocks.h"
 #include "../../../common/status.h"
+#include "../../shm/reader.h"
 #include "helper.h"
 #include "landing.h"
 #include "remote.h"
@@ -20,6 +21,7 @@
 #include "signal_frame.h"
 #include "stub.h"
 #include "thread.h"
+#include "turn.h"
 
 #define PAGES_SIZE      ((size_t) CAR_STUB_PAGE * 2)
 #define RED_ZONE        128
@@ -382,6 +384,8 @@ static void explain (const injector_t *self, int status, char *why, size_t why_s
     snprintf (why, why_size,
               "no thread of it came to a safe point within %d s (the last one was %s); try again",
               CAR_PTRACE_WAIT_MS / 1000, car_safe_text (self->verdict));
+  else if (status == WEFT_E_BUSY)
+    snprintf (why, why_size, "somebody else is joining it just now; try again");
   else if (status == WEFT_E_NOMEM)
     snprintf (why, why_size,
               "it may not map two pages of memory to execute (a limit, or a security module); raise the "
@@ -394,12 +398,45 @@ static void explain (const injector_t *self, int status, char *why, size_t why_s
               weft_status_text (status));
 }
 
-int car_ptrace_check (const car_target_t *target, char *why, size_t why_size)
+/* 1: a probe lives in it by now. */
+static int probe_lives (pid_t pid)
 {
-  car_landing_t landing;
-  int status = car_landing_read (target->pid, &landing, why, why_size);
+  shm_reader_t *reader = NULL;
+  shm_status_t now;
+  if (shm_reader_open (pid, &reader) < 0)
+    return 0;
+  shm_reader_status (reader, &now);
+  shm_reader_destroy (&reader);
+  return now.state < SHM_STATE_LEAVING;
+}
+
+/* Until the thread of an injector that died is done, one way or the other. */
+static int await_others (injector_t *self)
+{
+  uint64_t until_ns = weft_mono_ns () + CAR_PTRACE_OTHERS_MS * WEFT_NS_PER_MS;
+  while (car_landing_occupied (&self->landing)) {
+    if (weft_mono_ns () >= until_ns)
+      return WEFT_E_BUSY;
+    usleep (CAR_PTRACE_PAUSE_US);
+    car_landing_look_again (&self->landing);
+  }
+  return 0;
+}
+
+static int load (injector_t *self, int pidfd, char *why, size_t why_size)
+{
+  pid_t pid = self->target->pid;
+  int status = car_landing_read (pid, &self->landing, why, why_size);
+  if (status == 0 && (status = await_others (self)) < 0)
+    explain (self, status, why, why_size);
+  if (status < 0 || probe_lives (pid))
+    return status;
+  self->entry = car_landing_probe (&self->landing, &self->library);
+  status = find_safe_point (self);
   if (status == 0)
-    car_landing_clear (&landing);
+    return car_helper_talk (pid, pidfd, self->pages + CAR_STUB_PAGE, &self->library,
+                            car_landing_probes (&self->landing), why, why_size);
+  explain (self, status, why, why_size);
   return status;
 }
 
@@ -411,19 +448,17 @@ int car_ptrace_load (const car_target_t *target, int pidfd, const char *library,
     return WEFT_E_NOMEM;
   self->target = target;
   int status = car_library_read (library, &self->library, why, why_size);
-  if (status == 0)
-    status = car_landing_read (target->pid, &self->landing, why, why_size);
-  if (status == 0) {
-    self->entry = car_landing_probe (&self->landing, &self->library);
-    status = find_safe_point (self);
-    if (status < 0)
-      explain (self, status, why, why_size);
-    else
-      status =
-          car_helper_talk (target->pid, pidfd, self->pages + CAR_STUB_PAGE, &self->library, why, why_size);
+  int turn = status == 0 ? car_turn_take (target->pid) : -1;
+  if (status == 0 && turn < 0) {
+    status = turn;
+    explain (self, status, why, why_size);
   }
   if (status == 0)
+    status = load (self, pidfd, why, why_size);
+  if (status == 0)
     *ret_stopped_us = self->stopped_us;
+  if (turn >= 0)
+    close (turn);
   car_landing_clear (&self->landing);
   car_library_clear (&self->library);
   free (self);

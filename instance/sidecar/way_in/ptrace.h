@@ -25,12 +25,10 @@
 
 #define CAR_PTRACE_WAIT_MS     3000
 #define CAR_PTRACE_STOPPED_MS  10000
+#define CAR_PTRACE_OTHERS_MS   5000 /* for the thread of an injector that died */
 #define CAR_PTRACE_PAUSE_US    500  /* between two looks for a safe point */
 #define CAR_PTRACE_THREADS_MAX 4096 /* of one process that are looked at */
 
-/* 0: nothing speaks against it as far as one can see; WEFT_E_UNSUPPORTED or
- * WEFT_E_DENIED with "reason; remedy" in why. Nothing is touched. */
-int car_ptrace_check (const car_target_t *target, char *why, size_t why_size);
 /* Brings `library` in, or starts the one of the same build that is mapped. 0, or
  * a status with "reason; remedy" in why. *ret_stopped_us: how long a thread of
  * the process was held. One thread; uses waitpid on it. */

@@ -18,7 +18,6 @@ OFFSET (fd, 12);
 OFFSET (result, 16);
 OFFSET (out, 20);
 OFFSET (patience, 24);
-OFFSET (tid, 28);
 OFFSET (pause, 32);
 OFFSET (all_signals, 48);
 OFFSET (pthread_create, 56);
@@ -35,8 +34,7 @@ OFFSET (memory_name, 160);
 OFFSET (path, 192);
 _Static_assert(sizeof (car_stub_data_t) <= CAR_STUB_PAGE, "one page");
 _Static_assert(SYS_mprotect == 10 && SYS_munmap == 11 && SYS_rt_sigprocmask == 14 && SYS_rt_sigreturn == 15 &&
-                   SYS_sched_yield == 24 && SYS_nanosleep == 35 && SYS_close == 3 && SYS_gettid == 186 &&
-                   SYS_memfd_create == 319,
+                   SYS_sched_yield == 24 && SYS_nanosleep == 35 && SYS_close == 3 && SYS_memfd_create == 319,
                "the numbers in the code");
 _Static_assert(SPINS == 10000 && YIELDS == 20000 && CAR_STUB_NOT_LOADED == -1000 && CAR_STUB_PAGE == 4096,
                "the numbers in the code");
@@ -99,9 +97,6 @@ __asm__(".pushsection .rodata.car_stub, \"a\", @progbits\n"
         "  mov $1, %ecx\n"
         "  lock cmpxchg %ecx, 8(%rbx)\n"
         "  jne 8f\n"
-        "  mov $186, %eax\n" /* gettid () */
-        "  syscall\n"
-        "  mov %eax, 28(%rbx)\n"
         "  mov 96(%rbx), %rax\n"
         "  test %rax, %rax\n"
         "  jnz 6f\n"

@@ -44,7 +44,7 @@ typedef struct {
   int32_t result;    /* of the start entry */
   uint32_t out;      /* 1: the stopped thread is out (B3) */
   uint32_t patience; /* pauses that the new thread waits for the injector */
-  uint32_t tid;      /* of the new thread, as it sees itself */
+  uint32_t reserved;
   uint64_t pause[2]; /* a timespec */
   uint64_t all_signals;
   uint64_t pthread_create, pthread_detach, dlopen, dlsym, dlerror; /* addresses there */

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rights.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../../common/status.h"
+#include "landing.h"
+
+#define CAPABILITY  19 /* CAP_SYS_PTRACE */
+#define YAMA        "/proc/sys/kernel/yama/ptrace_scope"
+#define YAMA_PARENT 1 /* only its own ancestors … */
+#define YAMA_ADMIN  2 /* only who is capable … */
+#define YAMA_NOBODY 3 /* nobody may trace it */
+
+int car_rights_capable (void)
+{
+  char text[4096];
+  if (car_target_read (getpid (), "status", text, sizeof text) <= 0)
+    return 0;
+  const char *at = strstr (text, "\nCapEff:");
+  return at && (strtoull (at + 8, NULL, 16) >> CAPABILITY & 1);
+}
+
+int car_rights_yama (void)
+{
+  char text[16] = "";
+  int fd = open (YAMA, O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return 0;
+  ssize_t got = read (fd, text, sizeof text - 1);
+  close (fd);
+  return got > 0 ? (int) strtol (text, NULL, 10) : 0;
+}
+
+int car_rights_judge (const car_target_t *target, int yama, int capable, char *why, size_t why_size)
+{
+  if (target->tracer)
+    snprintf (why, why_size, "process %d traces it (a debugger, strace); end that first",
+              (int) target->tracer);
+  else if (target->seccomp)
+    snprintf (
+        why, why_size,
+        "it filters its system calls (seccomp), and the filter may end it; start it with `weft run`, or "
+        "without the filter");
+  else if (target->shadow_stack)
+    snprintf (why, why_size,
+              "it runs with a shadow stack; start it with `weft run`, or with GLIBC_TUNABLES="
+              "glibc.cpu.x86_shstk=off");
+  else if (yama >= YAMA_NOBODY)
+    snprintf (why, why_size,
+              "kernel.yama.ptrace_scope is %d, nobody may trace here; start it with `weft run`", yama);
+  else if (yama >= YAMA_PARENT && !capable)
+    snprintf (why, why_size, "kernel.yama.ptrace_scope is %d; run weft as root, or set it to 0", yama);
+  else if (!target->dumpable && !capable)
+    snprintf (why, why_size,
+              "it is not dumpable (set-user-id, capabilities, PR_SET_DUMPABLE); run weft as root with "
+              "CAP_SYS_PTRACE");
+  else
+    return 0;
+  return WEFT_E_UNSUPPORTED;
+}
+
+int car_rights_check (const car_target_t *target, char *why, size_t why_size)
+{
+  car_landing_t landing;
+  int status = car_rights_judge (target, car_rights_yama (), car_rights_capable (), why, why_size);
+  if (status == 0)
+    status = car_landing_read (target->pid, &landing, why, why_size);
+  if (status == 0)
+    car_landing_clear (&landing);
+  return status;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* turn: one at a time. Two that join the same process at the same moment would
+ * both bring a probe in; the name of a socket, which the kernel gives back
+ * whatever its owner dies of, says who is at it. */
+#ifndef CAR_TURN_H
+#define CAR_TURN_H
+
+#include <sys/types.h>
+
+#define CAR_TURN_WAIT_MS 8000 /* longer than joining takes at most: then somebody sits on the name */
+
+/* Waits for its turn. A descriptor to be closed when done; WEFT_E_BUSY: not within
+ * CAR_TURN_WAIT_MS. */
+int car_turn_take (pid_t pid);
+
+#endif
