@@ -62,13 +62,6 @@ def test_not_a_vm(stage, controller):
     assert process.poll() is None
 
 
-def test_cpython_that_cannot_be_joined_live(stage, controller):
-    """This version joins CPython at its start only, and says so."""
-    app = stage.app("http", "orders")
-    one_line(stage.weft("attach", app.pid, check=False), str(app.pid), "CPython", "weft run")
-    send(app, NODE)
-
-
 @pytest.fixture
 def public_build():
     """The binaries where another user can run them."""

@@ -8,6 +8,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -19,6 +21,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -334,6 +337,25 @@ static void mixed (void)
   wait_signal ();
 }
 
+/* ---- what is not to be joined --------------------------------------------------- */
+static void filtered (void)
+{
+  struct sock_filter allow = BPF_STMT (BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+  struct sock_fprog program = {1, &allow};
+  if (prctl (PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl (PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+    offended ("seccomp");
+  for (;;)
+    wait_poll ();
+}
+
+static void hidden (void)
+{
+  if (prctl (PR_SET_DUMPABLE, 0) != 0)
+    offended ("prctl");
+  for (;;)
+    wait_poll ();
+}
+
 static const struct {
   const char *name;
   void (*act) (void);
@@ -353,7 +375,9 @@ static const struct {
              {"malloc", allocate},
              {"threads", threads},
              {"alarmed", alarmed},
-             {"mixed", mixed}};
+             {"mixed", mixed},
+             {"filtered", filtered},
+             {"hidden", hidden}};
 
 int main (int argc, char **argv)
 {

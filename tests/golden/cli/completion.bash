@@ -9,7 +9,7 @@ _weft ()
       profile) words="--all --for --on --root --embed --capture --match --match-header --exclude --sample --max --carrier --embed-to --json --controller --keys --plain-tcp --verbose --help" ;;
       controller) words="--listen --journal --journal-max --journal-age --store --tasks-max --background --idle-exit --controller --keys --plain-tcp --verbose --help" ;;
       run) words="--service --controller --keys --plain-tcp --verbose --help" ;;
-      attach) words="--all --service --json --controller --keys --plain-tcp --verbose --help" ;;
+      attach) words="--all --service --any --json --controller --keys --plain-tcp --verbose --help" ;;
       detach) words="--all --json --controller --keys --plain-tcp --verbose --help" ;;
       ls) words="--all --losses --json --csv --controller --keys --plain-tcp --verbose --help" ;;
       instruct) words="--on --root --embed --capture --match --match-header --exclude --sample --max --for --lease --carrier --embed-to --json --controller --keys --plain-tcp --verbose --help" ;;

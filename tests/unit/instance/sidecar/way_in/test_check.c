@@ -19,7 +19,7 @@ static void refuse (car_target_t *target, const char *line)
 {
   char out[512];
   car_check_t check;
-  car_check (target, &check);
+  car_check (target, 0, &check);
   assert_int_equal (check.way, CAR_WAY_NONE);
   car_check_line (target, check.why, out, sizeof out);
   assert_string_equal (out, line);
@@ -47,8 +47,15 @@ static void every_refusal_says_what_why_and_what_next (void **state)
   target = looks_like ("cpython", "3.11.2");
   target.pid = 1 << 29;
   refuse (&target,
-          "cannot join 536870912 (CPython 3.11.2): a running CPython cannot be joined by this version; "
+          "cannot join 536870912 (CPython 3.11.2): its memory map cannot be read (input or output failed); "
+          "run weft as root");
+  target = looks_like ("node", "20.1");
+  target.pid = 1 << 29;
+  refuse (&target,
+          "cannot join 536870912 (Node.js 20.1): a running Node.js cannot be joined by this version; "
           "start it with `weft run`");
+  target = looks_like ("cpython", "3.11.2");
+  target.pid = 1 << 29;
   target.bits32 = 1;
   refuse (&target,
           "cannot join 536870912 (CPython 3.11.2): it is a 32-bit program; run it on a 64-bit runtime");
