@@ -106,6 +106,10 @@ static const ctl_option_t attach_options[] = {
     {"any", NULL, "join also a process that is no known VM: its HTTP, no more", 0},
     OPT_JSON,
 };
+static const ctl_option_t doctor_options[] = {
+    {"any", NULL, "judge a process that is no known VM as `attach --any` would", 0},
+    OPT_JSON,
+};
 static const ctl_option_t detach_options[] = {
     {"all", NULL, "every VM that is joined", 0},
     OPT_JSON,
@@ -192,6 +196,13 @@ const ctl_verb_t ctl_verbs[] = {
      OPTIONS (attach_options), 0, -1, 0, ctl_verb_attach},
     {"detach", "PID…", "leave process VMs, and verify that they are as before", NULL,
      OPTIONS (detach_options), 0, -1, 0, ctl_verb_detach},
+    {"doctor", "[PID…]", "say what joining a process VM would come across, and do nothing",
+     "What it is, its namespaces and rights, the call slots that would be hooked, what would be missed, what "
+     "it "
+     "would print, the verdict with the way in, or what is in the way and what helps. Without PID: this "
+     "host, "
+     "and every process VM on it. Exits with 0 where each can be joined, with 1 where one cannot.",
+     OPTIONS (doctor_options), 0, -1, 0, ctl_verb_doctor},
     {"ls", "", "list instances: what runs where, under which instructions, what was lost", NULL,
      OPTIONS (ls_options), 0, 0, 0, ctl_verb_ls},
     {"instruct", "", "broadcast a long-lived profile instruction",

@@ -87,6 +87,7 @@ int ctl_verb_controller (ctl_call_t *call);
 int ctl_verb_run (ctl_call_t *call);
 int ctl_verb_attach (ctl_call_t *call);
 int ctl_verb_detach (ctl_call_t *call);
+int ctl_verb_doctor (ctl_call_t *call);
 int ctl_verb_ls (ctl_call_t *call);
 int ctl_verb_instruct (ctl_call_t *call);
 int ctl_verb_stop (ctl_call_t *call);

@@ -14,6 +14,7 @@
 #include "../../common/status.h"
 #include "../../common/wire.h"
 #include "background.h"
+#include "doctor.h"
 #include "identify.h"
 #include "way_in/attach.h"
 #include "way_in/run.h"
@@ -25,6 +26,7 @@ static const char usage[] =
     "[--report-fd N] "
     "PID...\n"
     "       weft-instance run [--service NAME] [--controller ADDR] [--keys DIR] [--] COMMAND...\n"
+    "       weft-instance doctor [--json] [--any] [PID...]\n"
     "       weft-instance identify [--service NAME] [PID...]\n"
     "\n"
     "The sidecar of weft, executed by `weft attach`, `weft run` and `weft profile`.\n"
@@ -180,6 +182,26 @@ static int identify_verb (const arguments_t *arguments, int count, char **words)
   return code;
 }
 
+/* Nothing to be told is there on standard error but what is no process. */
+static int doctor_verb (const arguments_t *arguments, int count, char **words)
+{
+  pid_t pids[CAR_ATTACH_PIDS_MAX];
+  car_doctor_t options = {.out = stdout, .json = arguments->json, .any = arguments->any};
+  int status = count ? 0 : car_doctor_all (&options);
+  if (parse_pids (count, words, pids) < 0)
+    return EXIT_USAGE;
+  for (int i = 0; i < count; i++) {
+    int one = car_doctor (&options, pids[i]);
+    if (one == WEFT_E_NOT_FOUND)
+      weft_log_error ("no process has the pid %d; `weft profile` without a pid lists what can be joined",
+                      (int) pids[i]);
+    status = one < 0 ? one : status;
+    if (one != WEFT_E_NOT_FOUND && !options.json && i + 1 < count)
+      fputc ('\n', stdout);
+  }
+  return status == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 /* The words of the command line are overwritten in the background: what a
  * sidecar goes on using is copied. */
 static int settle_arguments (arguments_t *arguments)
@@ -238,6 +260,8 @@ int main (int argc, char **argv)
   int count = argc - skip - optind;
   if (verb && strcmp (verb, "identify") == 0)
     return identify_verb (&arguments, count, words);
+  if (verb && strcmp (verb, "doctor") == 0)
+    return doctor_verb (&arguments, count, words);
   if (!verb || (strcmp (verb, "attach") != 0 && strcmp (verb, "run") != 0)) {
     fputs (usage, stderr);
     return EXIT_USAGE;

@@ -37,9 +37,7 @@ static int socket_is_there (const car_target_t *target)
          (info.st_uid == target->uid || info.st_uid == 0);
 }
 
-/* First character of sun.rt.jvmCapabilities: '1' where attachers are taken.
- * Returns it, or 0 when there is no such data (-XX:-UsePerfData). */
-static char read_capability (const car_target_t *target)
+char car_hotspot_capability (const car_target_t *target)
 {
   char room[1024], path[256], value[80];
   struct passwd entry, *found = NULL;
@@ -60,8 +58,7 @@ static char read_capability (const car_target_t *target)
   return status == 0 ? value[0] : 0;
 }
 
-/* Whether a flag stands in the command line or in a variable that the JVM reads. */
-static int has_flag (pid_t pid, const char *flag)
+int car_hotspot_has_flag (pid_t pid, const char *flag)
 {
   static const char *const files[] = {"cmdline", "environ"};
   int found = 0;
@@ -76,8 +73,8 @@ static int has_flag (pid_t pid, const char *flag)
 
 int car_hotspot_check (const car_target_t *target, char *why, size_t why_size)
 {
-  char capability = read_capability (target);
-  if (capability == '0' || (capability == 0 && has_flag (target->pid, FLAG_NO_ATTACH))) {
+  char capability = car_hotspot_capability (target);
+  if (capability == '0' || (capability == 0 && car_hotspot_has_flag (target->pid, FLAG_NO_ATTACH))) {
     snprintf (why, why_size,
               "started with -XX:" FLAG_NO_ATTACH "; restart without it or start it with `weft run`");
     return WEFT_E_UNSUPPORTED;
@@ -88,7 +85,7 @@ int car_hotspot_check (const car_target_t *target, char *why, size_t why_size)
               "replaced); try again, or start it with `weft run`");
     return WEFT_E_UNSUPPORTED;
   }
-  if (has_flag (target->pid, "-XX:-EnableDynamicAgentLoading")) {
+  if (car_hotspot_has_flag (target->pid, "-XX:-EnableDynamicAgentLoading")) {
     snprintf (why, why_size,
               "started with -XX:-EnableDynamicAgentLoading; restart without it or start it with `weft run`");
     return WEFT_E_UNSUPPORTED;

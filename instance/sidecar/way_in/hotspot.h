@@ -24,6 +24,11 @@
 /* 0: it takes attachers as far as one can see; WEFT_E_UNSUPPORTED with "reason;
  * remedy" in why. */
 int car_hotspot_check (const car_target_t *target, char *why, size_t why_size);
+/* First character of its sun.rt.jvmCapabilities: '1' where attachers are taken; 0
+ * when there is no such data (-XX:-UsePerfData). */
+char car_hotspot_capability (const car_target_t *target);
+/* Whether a flag stands in the command line or in a variable that a JVM reads. */
+int car_hotspot_has_flag (pid_t pid, const char *flag);
 /* Loads `library` (absolute path) as an agent. 0, or a status with "reason;
  * remedy" in why. pidfd: of the target, so that no successor of it is signalled.
  * Changes the effective ids of the whole process for a while: one thread. */
