@@ -227,7 +227,7 @@ static int count_gnu (const car_elf_t *self, uint64_t *ret_count)
 
 static int load_symbols (car_elf_t *self)
 {
-  if (self->symbols.bytes)
+  if (self->symbols.bytes && self->strings.bytes)
     return 0;
   uint64_t count = 0;
   uint32_t head[2]; /* buckets, chains: one a symbol */
