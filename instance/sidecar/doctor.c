@@ -319,9 +319,7 @@ int car_doctor_all (const car_doctor_t *options)
   while (dir && (entry = readdir (dir))) {
     char *end;
     long pid = strtol (entry->d_name, &end, 10);
-    car_target_t target;
-    if (*end || pid <= 0 || pid == getpid () || car_target_identify ((pid_t) pid, NULL, &target) < 0 ||
-        !target.vm[0] || target.zombie)
+    if (*end || pid <= 0 || pid == getpid () || !car_target_is_vm ((pid_t) pid))
       continue;
     if (!options->json)
       fputc ('\n', options->out);

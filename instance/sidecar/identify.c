@@ -61,11 +61,8 @@ void car_identify_all (FILE *out)
   while (dir && (entry = readdir (dir))) {
     char *end;
     long pid = strtol (entry->d_name, &end, 10);
-    car_target_t target;
-    if (*end || pid <= 0 || pid == getpid () || car_target_identify ((pid_t) pid, NULL, &target) < 0)
-      continue;
-    if (target.vm[0] && !target.zombie)
-      print (out, &target);
+    if (!*end && pid > 0 && pid != getpid () && car_target_is_vm ((pid_t) pid))
+      car_identify (out, (pid_t) pid, NULL);
   }
   if (dir)
     closedir (dir);

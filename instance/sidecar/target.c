@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "target.h"
 
-#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,12 +11,10 @@
 #include <unistd.h>
 
 #include "../../common/status.h"
+#include "listens.h"
 #include "service_name.h"
 
-#define LISTENERS_MAX    256 /* listening sockets of one network namespace that are compared */
-#define PORTS_MAX        8   /* printed */
-#define RELEASE_UP_MAX   5   /* directories between libjvm.so and the `release` file */
-#define TCP_STATE_LISTEN 0x0a
+#define RELEASE_UP_MAX 5 /* directories between libjvm.so and the `release` file */
 
 ssize_t car_target_read (pid_t pid, const char *file, char *out, size_t size)
 {
@@ -241,88 +238,6 @@ static void read_jvm_version (car_target_t *target)
   }
 }
 
-typedef struct {
-  unsigned long inode;
-  unsigned port;
-} listener_t;
-
-/* "0: LOCAL:PORT REMOTE:PORT STATE queues timer retries uid timeout INODE …" */
-static int parse_listener (char *line, listener_t *ret_listener)
-{
-  enum { LOCAL = 1, STATE = 3, INODE = 9, WORDS };
-  char *word[WORDS], *rest = NULL;
-  for (unsigned i = 0; i < WORDS; i++)
-    if (!(word[i] = strtok_r (i ? NULL : line, " \n", &rest)))
-      return WEFT_E_MALFORMED;
-  const char *colon = strchr (word[LOCAL], ':');
-  if (!colon || strtoul (word[STATE], NULL, 16) != TCP_STATE_LISTEN)
-    return WEFT_E_MALFORMED;
-  ret_listener->port = (unsigned) strtoul (colon + 1, NULL, 16);
-  ret_listener->inode = strtoul (word[INODE], NULL, 10);
-  return 0;
-}
-
-static size_t read_listeners (pid_t pid, const char *file, listener_t *out, size_t count)
-{
-  char path[64];
-  snprintf (path, sizeof path, "/proc/%d/net/%s", (int) pid, file);
-  FILE *in = fopen (path, "re");
-  if (!in)
-    return count;
-  char line[512];
-  while (count < LISTENERS_MAX && fgets (line, sizeof line, in))
-    if (parse_listener (line, &out[count]) == 0)
-      count++;
-  fclose (in);
-  return count;
-}
-
-static int compare_ports (const void *a, const void *b)
-{
-  unsigned left = *(const unsigned *) a, right = *(const unsigned *) b;
-  return left < right ? -1 : left > right;
-}
-
-/* Ports of `listener` whose socket is among the descriptors of the process. */
-static size_t match_descriptors (pid_t pid, const listener_t *listener, size_t count,
-                                 unsigned ports[PORTS_MAX])
-{
-  char path[64], link[64];
-  snprintf (path, sizeof path, "/proc/%d/fd", (int) pid);
-  DIR *dir = opendir (path);
-  if (!dir)
-    return 0;
-  size_t found = 0;
-  struct dirent *entry;
-  while (found < PORTS_MAX && (entry = readdir (dir))) {
-    ssize_t size = readlinkat (dirfd (dir), entry->d_name, link, sizeof link - 1);
-    if (size <= 8 || memcmp (link, "socket:[", 8) != 0)
-      continue;
-    link[size] = '\0';
-    unsigned long inode = strtoul (link + 8, NULL, 10);
-    for (size_t i = 0; i < count && found < PORTS_MAX; i++)
-      if (listener[i].inode == inode)
-        ports[found++] = listener[i].port;
-  }
-  closedir (dir);
-  return found;
-}
-
-void car_target_listens (pid_t pid, char out[64])
-{
-  listener_t listener[LISTENERS_MAX];
-  unsigned ports[PORTS_MAX];
-  size_t count = read_listeners (pid, "tcp", listener, 0);
-  count = read_listeners (pid, "tcp6", listener, count);
-  size_t found = match_descriptors (pid, listener, count, ports);
-  qsort (ports, found, sizeof ports[0], compare_ports);
-  size_t at = 0;
-  out[0] = '\0';
-  for (size_t i = 0; i < found && at < 64; i++)
-    if (i == 0 || ports[i] != ports[i - 1])
-      at += (size_t) snprintf (out + at, 64 - at, "%s:%u", at ? " " : "", ports[i]);
-}
-
 /* The files in /proc of one that is not belong to root. */
 static int is_dumpable (const car_target_t *target)
 {
@@ -342,20 +257,35 @@ static int other_mounts (pid_t pid)
   return theirs.st_ino != ours.st_ino;
 }
 
-int car_target_identify (pid_t pid, const char *service, car_target_t *ret_target)
+static int look (pid_t pid, car_target_t *target)
 {
-  car_target_t target = {.pid = pid};
-  int status = pid > 0 ? read_status (&target) : WEFT_E_NOT_FOUND;
+  *target = (car_target_t){.pid = pid};
+  int status = pid > 0 ? read_status (target) : WEFT_E_NOT_FOUND;
   if (status < 0)
     return status;
-  read_executable (&target);
-  read_maps (&target);
-  look_at_executable (&target);
+  read_executable (target);
+  read_maps (target);
+  look_at_executable (target);
+  return 0;
+}
+
+int car_target_is_vm (pid_t pid)
+{
+  car_target_t target;
+  return look (pid, &target) == 0 && target.vm[0] && !target.zombie;
+}
+
+int car_target_identify (pid_t pid, const char *service, car_target_t *ret_target)
+{
+  car_target_t target;
+  int status = look (pid, &target);
+  if (status < 0)
+    return status;
   if (strcmp (target.vm, "jvm") == 0)
     read_jvm_version (&target);
   target.dumpable = is_dumpable (&target);
   target.other_mounts = other_mounts (pid);
-  car_target_listens (pid, target.listens);
+  car_listens (pid, target.listens);
   car_service_name (&target, service);
   *ret_target = target;
   return 0;

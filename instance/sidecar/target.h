@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "../../common/limits.h"
+#include "listens.h"
 
 #define CAR_PATH_MAX 512 /* longer paths of a target are treated as unknown */
 
@@ -31,14 +32,14 @@ typedef struct {
   char vm[16];                /* jvm, cpython, node, ruby, php; "": none of them */
   char version[WEFT_VM_VERSION_MAX];
   char service[WEFT_SERVICE_MAX];
-  char listens[64]; /* ":8080 :8081" */
+  char listens[CAR_LISTENS_MAX]; /* ":8080 :8081" */
 } car_target_t;
 
 /* service: name given by the user or NULL. 0; WEFT_E_NOT_FOUND: no such
  * process (a thread's id is none). What cannot be read is left empty. */
 int car_target_identify (pid_t pid, const char *service, car_target_t *ret_target);
-/* Only the ports that it listens on now: ":8080 :8081". */
-void car_target_listens (pid_t pid, char out[64]);
+/* 1: a living process VM. Less work than to identify it. */
+int car_target_is_vm (pid_t pid);
 /* "HotSpot" for "jvm"; "process" for "". Never NULL. */
 const char *car_target_vm_name (const char *vm);
 /* Changes at every exec of the process; 0: cannot be read. */

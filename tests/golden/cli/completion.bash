@@ -3,7 +3,7 @@ _weft ()
 {
   local word=${COMP_WORDS[COMP_CWORD]} words
   if [ "$COMP_CWORD" -eq 1 ]; then
-    words="profile controller run attach detach ls instruct stop tasks show record replay keys --help --version --completion --man"
+    words="profile controller run attach detach doctor ls instruct stop tasks show record replay keys --help --version --completion --man"
   else
     case ${COMP_WORDS[1]} in
       profile) words="--all --for --on --root --embed --capture --match --match-header --exclude --sample --max --carrier --embed-to --json --controller --keys --plain-tcp --verbose --help" ;;
@@ -11,6 +11,7 @@ _weft ()
       run) words="--service --controller --keys --plain-tcp --verbose --help" ;;
       attach) words="--all --service --any --json --controller --keys --plain-tcp --verbose --help" ;;
       detach) words="--all --json --controller --keys --plain-tcp --verbose --help" ;;
+      doctor) words="--any --json --controller --keys --plain-tcp --verbose --help" ;;
       ls) words="--all --losses --json --csv --controller --keys --plain-tcp --verbose --help" ;;
       instruct) words="--on --root --embed --capture --match --match-header --exclude --sample --max --for --lease --carrier --embed-to --json --controller --keys --plain-tcp --verbose --help" ;;
       stop) words="--json --controller --keys --plain-tcp --verbose --help" ;;

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "../../../../common/status.h"
+#include "../../../../instance/sidecar/listens.h"
 #include "../../../../instance/sidecar/target.h"
 
 static void knows_this_process (void **state)
@@ -50,12 +51,12 @@ static void sees_its_own_ports_alone (void **state)
   char listens[64], wanted[64];
   int fd = socket (AF_INET, SOCK_STREAM, 0);
   assert_int_equal (bind (fd, (struct sockaddr *) &address, sizeof address), 0);
-  car_target_listens (getpid (), listens);
+  car_listens (getpid (), listens);
   assert_string_equal (listens, ""); /* bound is not listening */
   assert_int_equal (listen (fd, 1), 0);
   assert_int_equal (getsockname (fd, (struct sockaddr *) &address, &size), 0);
   snprintf (wanted, sizeof wanted, ":%u", ntohs (address.sin_port));
-  car_target_listens (getpid (), listens);
+  car_listens (getpid (), listens);
   assert_string_equal (listens, wanted);
   close (fd);
 }
