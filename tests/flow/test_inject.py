@@ -79,6 +79,17 @@ def test_an_idle_python_service_is_joined_works_and_is_left(stage, controller):
         send(app, NODE)
 
 
+def test_what_weft_run_started_and_left_is_joined_again(stage, controller):
+    app = stage.app("http", "orders", run=True)
+    stage.wait_instances(1)
+    for _ in range(2):
+        detach(stage, app.pid)
+        assert not attach(stage, app.pid, options=())[app.pid]["already"]
+        send(app, NODE)
+    detach(stage, app.pid)
+    assert len(libraries(app.pid)) == 1, "the library that came with it"
+
+
 def test_profile_joins_a_python_service_under_load(stage):
     app = stage.app("http", "orders")
     with Load(app, NODE, 2) as load:

@@ -10,6 +10,7 @@
 #include "../../../common/status.h"
 
 #define TEXT_MAX (16u << 20) /* bytes of one maps file: 65,530 long lines */
+#define HEAD_MAX 128         /* bytes of a line before the name */
 #define DELETED  " (deleted)"
 
 const char *car_map_base_name (const car_map_t *map)
@@ -58,25 +59,36 @@ static void take_name (car_map_t *map, const char *text, size_t size)
   map->name[size] = '\0';
 }
 
+/* A number in hexadecimal or decimal digits that ends with `stop`. NULL: there is none. */
+static const char *take_number (const char *at, int base, char stop, uint64_t *ret_value)
+{
+  char *end;
+  *ret_value = strtoull (at, &end, base);
+  return end != at && *end == stop ? end + 1 : NULL;
+}
+
 /* "from-to perms offset device inode   name" */
 static int parse_line (const char *line, size_t size, car_map_t *ret_map)
 {
-  char head[128], perms[5] = "", device[32];
-  unsigned long from, to, offset, inode;
-  int at = 0;
-  size_t head_size = size < sizeof head - 1 ? size : sizeof head - 1;
+  char head[HEAD_MAX];
+  car_map_t map = {.kind = CAR_MAP_OTHER};
+  size_t head_size = size < sizeof head - 2 ? size : sizeof head - 2;
   memcpy (head, line, head_size);
-  head[head_size] = '\0';
-  if (sscanf (head, "%lx-%lx %4s %lx %31s %lu%n", &from, &to, perms, &offset, device, &inode, &at) != 6 ||
-      from >= to)
+  memcpy (head + head_size, " ", 2); /* the inode ends with a space */
+  const char *perms = take_number (head, 16, '-', &map.from);
+  perms = perms ? take_number (perms, 16, ' ', &map.to) : NULL;
+  const char *at = perms && strcspn (perms, " ") == 4 ? take_number (perms + 5, 16, ' ', &map.offset) : NULL;
+  const char *device = at ? strchr (at, ' ') : NULL;
+  at = device ? take_number (device + 1, 10, ' ', &map.inode) : NULL;
+  if (!at || map.from >= map.to)
     return WEFT_E_MALFORMED;
-  car_map_t map = {.from = from, .to = to, .offset = offset, .inode = inode};
   map.access = (uint8_t) ((perms[0] == 'r' ? CAR_MAP_R : 0) | (perms[1] == 'w' ? CAR_MAP_W : 0) |
                           (perms[2] == 'x' ? CAR_MAP_X : 0));
-  size_t name = (size_t) at;
+  size_t name = (size_t) (at - head);
   while (name < size && line[name] == ' ')
     name++;
-  take_name (&map, line + name, size - name);
+  if (name < size)
+    take_name (&map, line + name, size - name);
   map.kind = (uint8_t) kind_of (&map);
   *ret_map = map;
   return 0;

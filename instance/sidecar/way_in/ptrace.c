@@ -249,12 +249,20 @@ static int hijack (injector_t *self, const car_stopped_t *stopped)
 
 /* ---- choosing a thread --------------------------------------------------------- */
 /* Somebody stands still: nobody else is to go first. As far as we may. */
-static void hurry (int on)
+static void hurry (int *kept)
 {
-  struct sched_param first = {.sched_priority = on ? 1 : 0};
-  if (on)
-    prctl (PR_SET_TIMERSLACK, 1);
-  sched_setscheduler (0, (on ? SCHED_FIFO : SCHED_OTHER) | SCHED_RESET_ON_FORK, &first);
+  struct sched_param first = {.sched_priority = 1};
+  *kept = sched_getscheduler (0);
+  prctl (PR_SET_TIMERSLACK, 1);
+  sched_setscheduler (0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first);
+}
+
+static void take_time (int kept)
+{
+  struct sched_param none = {.sched_priority = 0};
+  prctl (PR_SET_TIMERSLACK, 0); /* as it was at the start */
+  if (kept >= 0)
+    sched_setscheduler (0, kept, &none);
 }
 
 /* With the thread seized: 0: the stub runs; WEFT_E_BUSY: it is at no safe point; else a status. */
@@ -285,9 +293,10 @@ static int try_thread (injector_t *self, pid_t tid)
   int status = car_thread_seize (&self->thread, tid);
   if (status < 0)
     return status;
-  hurry (1);
+  int kept;
+  hurry (&kept);
   status = use_thread (self);
-  hurry (0);
+  take_time (kept);
   return status;
 }
 
