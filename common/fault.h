@@ -9,6 +9,7 @@
  *   sidecar     ring-read        a record is read, in no sealed batch yet
  *               batch-seal       a batch is sealed, what it told is not noted yet
  *               push             a batch is on the socket
+ *               hold             any step of holding a thread of another process, and of what follows
  *   controller  journal-append   a frame is about to be written
  *               journal-appended it is written
  *               correlate        it is correlated

@@ -88,7 +88,7 @@ def cycle(stage, kind, count):
 
 def kill(stage, program, count, rng):
     findings, killed = [], 0
-    for mode in ("poll", "epoll", "busy", "mixed", "threads"):
+    for mode in ("poll", "sem", "busy", "nanosleep", "threads"):
         victim = victims.Victim(stage, program, mode)
         for _ in range(count // 5):
             delay_s = rng.uniform(0, KILL_WINDOW_S)

@@ -13,6 +13,7 @@ import time
 import processes
 import pytest
 import victims
+from conftest import missing
 from fixtures_chain import instruct, send
 from fixtures_load import Load, look
 from fixtures_peer import TRACEPARENT, RecordingPeer
@@ -193,10 +194,11 @@ def test_two_at_once_bring_one_probe(stage, controller, program):
 
 
 def test_a_sidecar_killed_at_any_moment_of_joining(stage, controller, program, rng):
-    """The target goes on, and the next one joins it."""
+    """The target goes on, and the next one joins it. (A wait in epoll_wait that treats EINTR as fatal
+    would notice a death within the first microseconds: the kernel never makes that call again.)"""
     victims.become_reaper()
     killed = 0
-    for mode in ("poll", "epoll", "busy"):
+    for mode in ("poll", "sem", "busy"):
         victim = victims.Victim(stage, program, mode)
         for _ in range(KILLS // 3):
             delay_s = rng.uniform(0, 0.012)
@@ -209,6 +211,32 @@ def test_a_sidecar_killed_at_any_moment_of_joining(stage, controller, program, r
             except (AssertionError, processes.Failed) as error:
                 raise AssertionError(f"{mode}, killed after {delay_s * 1000:.3f} ms: {error}") from error
     assert killed > KILLS // 3, "most are killed before they have joined"
+
+
+STEPS_MOST = 60
+
+
+def test_a_sidecar_that_dies_at_each_step_of_joining(stage, controller, program):
+    """Not at random: after each single call to the kernel while a thread is held, one after the
+    other, until there is none left. The waits are of the right length even then."""
+    build = processes.ROOT / "build" / "faults"
+    if not (build / "weft-instance").exists():
+        missing("%s (make FAULTS=1 fault-tools)" % build)
+    for mode in ("poll", "condition", "read", "busy"):
+        victim = victims.Victim(stage, program, mode)
+        for step in range(1, STEPS_MOST):
+            if step % 4 != ("poll", "condition", "read", "busy").index(mode):
+                continue  # each step once
+            env = stage.env(WEFT_FAULT=f"hold:{step}", WEFT_PROBE=str(stage.build / "libweft_probe.so"))
+            done = subprocess.run([build / "weft-instance", "attach", "--any", str(victim.pid)], env=env, timeout=30,
+                                  capture_output=True, text=True, check=False)
+            victim.goes_on(1)
+            if done.returncode:
+                assert "did not start" in done.stderr, f"step {step}: {done.stderr}"
+                attach(stage, victim.pid)
+                victim.goes_on(1)
+            detach(stage, victim.pid)
+            victim.goes_on(1)
 
 
 def test_a_stopped_process_stays_stopped_and_is_joined_when_it_goes_on(stage, controller, program):

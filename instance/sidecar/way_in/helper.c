@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../../../common/clocks.h"
+#include "../../../common/fault.h"
 #include "../../../common/status.h"
 #include "remote.h"
 
@@ -28,6 +29,7 @@ typedef struct {
 
 static int say (const talk_t *self, size_t field, const void *value, size_t size)
 {
+  WEFT_FAULT_POINT ("hold");
   return car_remote_write (self->pid, self->data + field, value, size);
 }
 

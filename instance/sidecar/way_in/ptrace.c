@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "../../../common/clocks.h"
+#include "../../../common/fault.h"
 #include "../../../common/status.h"
 #include "../../shm/reader.h"
 #include "helper.h"
@@ -47,7 +48,8 @@ typedef struct {
 } injector_t;
 
 /* ---- the stopped thread ------------------------------------------------------ */
-/* Reads what is needed to decide. */
+/* Reads what is needed to decide. An interruption that the thread would see is mended
+ * first of all: from then on it may be let go at any moment. */
 static int inspect (injector_t *self, car_stopped_t *ret_stopped)
 {
   car_stopped_t stopped = {.stack = self->stack};
@@ -56,6 +58,10 @@ static int inspect (injector_t *self, car_stopped_t *ret_stopped)
     return status;
   stopped.regs = self->kernel.regs;
   stopped.deliverable = car_thread_deliverable (&self->thread, self->kernel.mask);
+  struct user_regs_struct mended, alone;
+  car_safe_resume (&stopped, &mended, &alone);
+  if (memcmp (&mended, &stopped.regs, sizeof mended) != 0)
+    car_thread_set_regs (&self->thread, &mended);
   const car_map_t *map = car_maps_at (&self->landing.maps, stopped.regs.rsp);
   if (map) {
     uint64_t above = map->to - stopped.regs.rsp;
@@ -147,6 +153,7 @@ static int write_stub (const injector_t *self)
   memset (pages, 0, sizeof pages);
   memcpy (pages, car_stub_code, (size_t) (car_stub_code_end - car_stub_code));
   memcpy (pages + CAR_STUB_PAGE, &data, sizeof data);
+  WEFT_FAULT_POINT ("hold");
   return car_remote_force (landing->pid, self->pages, pages, sizeof pages);
 }
 
@@ -170,21 +177,12 @@ static int await_created (injector_t *self)
         car_remote_read (self->landing.pid, self->pages + CAR_STUB_PAGE, self->created, sizeof self->created);
     if (status < 0)
       return status;
+    WEFT_FAULT_POINT ("hold");
     if (self->created[0] != CAR_STUB_ABSENT)
       return 0;
     usleep (CREATE_PAUSE_US);
   } while (weft_mono_ns () < until_ns);
   return WEFT_E_TIMEOUT;
-}
-
-/* A thread that is to be let go where it was found, or where it went alone. */
-static void let_go (injector_t *self, const car_stopped_t *stopped)
-{
-  struct user_regs_struct kernel, alone;
-  car_safe_resume (stopped, &kernel, &alone);
-  if (memcmp (&kernel, &stopped->regs, sizeof kernel) != 0)
-    car_thread_set_regs (&self->thread, &kernel);
-  car_thread_release (&self->thread);
 }
 
 /* From wherever it is held. 1: done. */
@@ -205,10 +203,8 @@ static int give_back (injector_t *self, const car_context_t *context)
     if (self->created[0] != CAR_STUB_ABSENT && self->created[1] != 0)
       unmap_pages (self); /* there is no new thread that would */
     out = restore (self, context);
-  } else if (self->created[0] != CAR_STUB_ABSENT && inspect (self, &stopped) == 0) {
-    let_go (self, &stopped); /* it had waited long enough and went alone */
-    return 1;
-  }
+  } else if (self->created[0] != CAR_STUB_ABSENT)
+    out = inspect (self, &stopped) == 0; /* it had waited long enough and went alone */
   car_thread_release (&self->thread);
   return out;
 }
@@ -280,7 +276,7 @@ static int use_thread (injector_t *self)
   }
   self->verdict = car_safe_point (&self->landing.maps, &stopped, self->landing.restorer);
   if (self->verdict != CAR_SAFE_YES) {
-    let_go (self, &stopped);
+    car_thread_release (&self->thread);
     return WEFT_E_BUSY;
   }
   status = hijack (self, &stopped);
@@ -300,23 +296,23 @@ static int try_thread (injector_t *self, pid_t tid)
   return status;
 }
 
-typedef enum { THREAD_OTHER, THREAD_WAITS, THREAD_RUNS } thread_kind_t;
+#define THREAD_RUNS (CAR_CALL_SHOWS + 1)
 
-/* "running", or the number of the call it waits in */
-static thread_kind_t kind_of (pid_t pid, const char *tid)
+/* A car_safe_call_t or THREAD_RUNS. "running", or the number of the call it waits in. */
+static int kind_of (pid_t pid, const char *tid)
 {
   char file[64], text[256], *end;
   snprintf (file, sizeof file, "task/%.20s/syscall", tid);
   if (car_target_read (pid, file, text, sizeof text) <= 0)
-    return THREAD_OTHER;
+    return CAR_CALL_OTHER;
   if (strncmp (text, "running", 7) == 0)
     return THREAD_RUNS;
   long number = strtol (text, &end, 10);
-  return end != text && car_safe_call (number) ? THREAD_WAITS : THREAD_OTHER;
+  return end != text ? (int) car_safe_call (number) : CAR_CALL_OTHER;
 }
 
 /* Tries every thread of a kind. 0, WEFT_E_BUSY: none was at a safe point. */
-static int try_kind (injector_t *self, thread_kind_t kind)
+static int try_kind (injector_t *self, int kind)
 {
   char path[64];
   int status = WEFT_E_BUSY, tried = 0;
@@ -364,7 +360,9 @@ static int find_safe_point (injector_t *self)
   for (unsigned round = 0;; round++) {
     int status = await_continued (self);
     if (status == 0)
-      status = try_kind (self, THREAD_WAITS);
+      status = try_kind (self, CAR_CALL_WAITS);
+    if (status == WEFT_E_BUSY)
+      status = try_kind (self, CAR_CALL_SHOWS);
     if (status == WEFT_E_BUSY && round >= ROUNDS_BLOCKED) {
       if (!self->landing.allocators)
         car_landing_mark_allocators (&self->landing);

@@ -11,7 +11,9 @@
  *
  *  I1  whatever instant we die at, the stopped thread goes on as before: until
  *      the first change of its registers nothing has changed, and from then on
- *      what it runs ends in its own signal frame
+ *      what it runs ends in its own signal frame. One thing cannot be had: a call
+ *      that the kernel never makes again (epoll_wait, sigtimedwait, semop) shows
+ *      its EINTR if we die in the microseconds between stopping and mending it
  *  I2  refused with a reason before anything is touched, or done
  *  I3  no lock of the runtime (GIL) is taken on the stopped thread
  *  I4  bounded: CAR_PTRACE_WAIT_MS for a safe point, CAR_PTRACE_STOPPED_MS for a

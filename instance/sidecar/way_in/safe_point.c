@@ -23,18 +23,19 @@
 
 typedef struct {
   long number;
-  int rewind; /* shows -EINTR to a caller that no signal has interrupted: made again by us */
+  int rewind; /* shows -EINTR to a caller that no signal has interrupted, and is made again by us: 1: on a
+                 socket with a timeout; 2: always */
 } call_t;
 
 /* Calls in which threads wait without a lock of libc. connect is none: made again it fails. */
 static const call_t calls[] = {{SYS_read, 1},      {SYS_readv, 1},           {SYS_recvfrom, 1},
                                {SYS_recvmsg, 1},   {SYS_accept, 1},          {SYS_accept4, 1},
                                {SYS_poll, 0},      {SYS_ppoll, 0},           {SYS_select, 0},
-                               {SYS_pselect6, 0},  {SYS_epoll_wait, 1},      {SYS_epoll_pwait, 1},
-                               {441, 1}, /* epoll_pwait2 */
+                               {SYS_pselect6, 0},  {SYS_epoll_wait, 2},      {SYS_epoll_pwait, 2},
+                               {441, 2}, /* epoll_pwait2 */
                                {SYS_nanosleep, 0}, {SYS_clock_nanosleep, 0}, {SYS_pause, 0},
-                               {SYS_wait4, 0},     {SYS_waitid, 0},          {SYS_rt_sigtimedwait, 1},
-                               {SYS_semop, 1},     {SYS_semtimedop, 1},      {SYS_restart_syscall, 0},
+                               {SYS_wait4, 0},     {SYS_waitid, 0},          {SYS_rt_sigtimedwait, 2},
+                               {SYS_semop, 2},     {SYS_semtimedop, 2},      {SYS_restart_syscall, 0},
                                {SYS_futex, 0}};
 
 static const call_t *find_call (long number)
@@ -45,9 +46,10 @@ static const call_t *find_call (long number)
   return NULL;
 }
 
-int car_safe_call (long number)
+car_safe_call_t car_safe_call (long number)
 {
-  return find_call (number) != NULL;
+  const call_t *call = find_call (number);
+  return !call ? CAR_CALL_OTHER : call->rewind == 2 ? CAR_CALL_SHOWS : CAR_CALL_WAITS;
 }
 
 const char *car_safe_text (car_safe_t verdict)

@@ -49,8 +49,11 @@ typedef struct {
 car_safe_t car_safe_point (const car_maps_t *maps, const car_stopped_t *thread, uint64_t restorer);
 const char *car_safe_text (car_safe_t verdict);
 
-/* Is a thread that waits in system call `number` worth a stop (Y2)? */
-int car_safe_call (long number);
+/* Is a thread that waits in system call `number` worth a stop (Y2)? One call that is
+ * interrupted the kernel makes again itself; another shows -EINTR until we, some
+ * microseconds later, have mended that: only where there is no thread of the other kind. */
+typedef enum { CAR_CALL_OTHER, CAR_CALL_WAITS, CAR_CALL_SHOWS } car_safe_call_t;
+car_safe_call_t car_safe_call (long number);
 
 /* How an interrupted system call goes on.
  *   kernel    registers to give back while the thread is still stopped: the

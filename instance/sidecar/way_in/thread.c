@@ -12,11 +12,13 @@
 #include <unistd.h>
 
 #include "../../../common/clocks.h"
+#include "../../../common/fault.h"
 #include "../../../common/status.h"
 
 #define STEP_NS      1000000
 #define PENDING_MAX  32 /* queued signals that are looked at */
 #define MASK_SIZE    8
+#define CALL_STOP    (SIGTRAP | 0x80)
 #define EVENT_OF(st) ((st) >> 16)
 
 /* Waits for a change of the thread, asleep: it needs the processor more than we do.
@@ -30,6 +32,7 @@ static int await (const car_thread_t *self, int *ret_state)
   sigaddset (&child, SIGCHLD);
   for (;;) {
     pid_t got = waitpid (self->tid, ret_state, __WALL | WNOHANG);
+    WEFT_FAULT_POINT ("hold");
     if (got == self->tid)
       return WIFSTOPPED (*ret_state) ? 0 : WEFT_E_GONE;
     if (got < 0 && errno != EINTR)
@@ -49,13 +52,15 @@ static int is_group_stop (int state)
 /* The kernel's struct sigset is smaller than glibc's sigset_t. */
 static long raw (long request, pid_t tid, uintptr_t address, uintptr_t data)
 {
-  return syscall (SYS_ptrace, request, tid, address, data);
+  long result = syscall (SYS_ptrace, request, tid, address, data);
+  WEFT_FAULT_POINT ("hold");
+  return result;
 }
 
 int car_thread_seize (car_thread_t *self, pid_t tid)
 {
   *self = (car_thread_t){.tid = tid};
-  if (raw (PTRACE_SEIZE, tid, 0, 0) == 0) /* T1 */
+  if (raw (PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) == 0) /* T1 */
     return 0;
   int status = errno == ESRCH ? WEFT_E_GONE : errno == EPERM ? WEFT_E_DENIED : WEFT_E_IO;
   self->tid = 0;
@@ -106,7 +111,7 @@ int car_thread_step_call (car_thread_t *self)
     if (status < 0)
       return status;
     self->held = 1;
-    int call = EVENT_OF (state) == 0 && WSTOPSIG (state) == SIGTRAP;
+    int call = EVENT_OF (state) == 0 && WSTOPSIG (state) == CALL_STOP;
     seen += call;
     handed_on = EVENT_OF (state) == 0 && !call ? (uintptr_t) WSTOPSIG (state) : 0; /* T2 */
   }

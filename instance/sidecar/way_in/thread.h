@@ -4,7 +4,8 @@
  *
  *   car_thread_seize ─▶ car_thread_stop ─▶ (set, step, run) ─▶ car_thread_release
  *
- *  T1  seized without options: if this process dies, the kernel lets the thread go
+ *  T1  if this process dies, the kernel lets the thread go. Seized so that a stop at
+ *      a call is no plain SIGTRAP: that one the kernel would then deliver, and kill
  *  T2  a signal that comes while we hold it is handed on; a stop of the whole
  *      process (SIGSTOP) is not ended by us
  *  T3  every wait is bounded by CAR_THREAD_WAIT_MS
