@@ -93,6 +93,8 @@ def test_what_weft_run_started_and_left_is_joined_again(stage, controller):
 
 def test_profile_joins_a_python_service_under_load(stage):
     app = stage.app("http", "orders")
+    listed = stage.weft("profile", check=False).stdout
+    assert re.search(rf"^ *{app.pid} +CPython 3\S* .* ptrace", listed, re.M), listed
     with Load(app, NODE, 2) as load:
         done = stage.weft("profile", app.pid, "--for", "2s")
         assert re.search(r"GET /orders +[\d,]+ executions", done.stdout), done.stdout
