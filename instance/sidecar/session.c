@@ -535,6 +535,7 @@ static int set_up (session_t *self, char *why, size_t why_size)
   car_bus_subscribe (self->bus, topic);
   look_at_target (self, now);
   request_hello (self, now);
+  self->hello_pause_ms = CAR_SESSION_FIRST_MS;
   return 0;
 }
 

@@ -127,6 +127,7 @@ static void publish_alone (stage_t *stage, weft_bus_message_t *message)
 
 static void publish_state (stage_t *stage, uint32_t actions, int alone)
 {
+  stage->actions = actions; /* a HELLO that comes now is answered with the same */
   weft_instruction_t one = {.number = 1,
                             .actions = actions,
                             .selector_count = 1,
