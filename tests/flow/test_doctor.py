@@ -37,7 +37,7 @@ def socket_slots(path, names):
 def probe_names():
     source = (processes.ROOT / "instance" / "probe" / "socket_calls.h").read_text(encoding="utf-8")
     aliases = (processes.ROOT / "instance" / "probe" / "socket_calls.c").read_text(encoding="utf-8")
-    names = set(re.findall(r"^  XX \((?:ssize_t|int|void), (\w+),", source, re.M))
+    names = set(re.findall(r"^  XX \([\w *]+, (\w+),", source, re.M))
     return names | set(re.findall(r"^  XX \((__\w+), \w+\)", aliases, re.M)) | {"dlopen"}
 
 
