@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 import processes
-import wire
+import recorder
 from fixtures_wire import PROGRAMS, twice
 
 
@@ -22,8 +22,8 @@ def test_jdk_clients(stage, controller, rng, jdk, classes, version):
     """HttpURLConnection: 1,000 requests, 50 MB by length, 5 MB in chunks, Expect. java.net.http: 50 MB
     in chunks, 5 MB by length, Expect, its request to go on in HTTP/2, and a WebSocket."""
     home = jdk(version)
-    with wire.Peer() as peer:
+    with recorder.Peer() as peer:
         command = [home / "bin" / "java", "-Xmx512m", "-cp", classes, "Clients", peer.port, "url", "http", "h2c", "echo"]
         plain, marked = twice(stage, peer, command, join=lambda process: stage.weft("attach", process.pid))
-        heads = wire.check(plain, marked, rng)
+        heads = recorder.check(plain, marked, rng)
     assert heads == (1000 + 12 + 1 + 2) + (200 + 8 + 1 + 2) + 2 + 1

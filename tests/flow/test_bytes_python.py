@@ -5,8 +5,8 @@ client may do to the stream, cut at random, vectored or with bare line feeds: te
 import re
 
 import pytest
+import recorder
 import sigv4
-import wire
 from fixtures_wire import PROGRAMS, twice
 from processes import PYTHON
 
@@ -15,9 +15,9 @@ from processes import PYTHON
 def compared(stage, controller, rng):
     """A function: runs these cases twice and compares; the number of marked heads."""
     def run(*cases, **options):
-        with wire.Peer() as peer:
+        with recorder.Peer() as peer:
             plain, marked = twice(stage, peer, [PYTHON, PROGRAMS / "clients.py", peer.port, *cases])
-            return wire.check(plain, marked, rng, **options)
+            return recorder.check(plain, marked, rng, **options)
     return run
 
 

@@ -9,7 +9,7 @@ import subprocess
 import driver
 import processes
 import pytest
-import wire
+import recorder
 from conftest import missing
 from fixtures_chain import instruct
 from fixtures_probe import ACTIVE, state
@@ -41,7 +41,7 @@ def files(stage):
     (place / "static").mkdir(parents=True)
     for name, size in (("large", 3_000_000), ("small", 100)):
         for at in (place, place / "static"):
-            (at / name).write_bytes(wire.noise(size))
+            (at / name).write_bytes(recorder.noise(size))
     return place
 
 
@@ -71,7 +71,7 @@ def answers(stage, rng, command, conversations, join=None):
         join(process)
     capture(stage, process.pid)
     marked = [talk(port) for talk in conversations]
-    assert wire.check(plain, marked, rng) == 0, "answers carry nothing of ours"
+    assert recorder.check(plain, marked, rng) == 0, "answers carry nothing of ours"
     return sum(name["executions"] for name in settled(stage))
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client outside of weft that sends given bytes to a server and keeps every byte that comes
-back, in the form that wire.compare () takes."""
+back, in the form that recorder.compare () takes."""
 import re
 import socket
 import struct
 
-from wire import Body, Stream, noise
+from recorder import Body, Stream, noise
 
 BODY = b"GET /inner HTTP/1.1\r\nHost: x\r\ntraceparent: none\r\n\r\n" * 60
 DATE = re.compile(rb"(?mi)^(date: |last-modified: |etag: )[^\r]*")  # differ from run to run
