@@ -213,7 +213,7 @@ def test_share_of_the_traffic(stage, controller, postgres):
     """What is not understood is the database's, byte for byte; `profile` and `ls` say so."""
     service = start(stage, [processes.PYTHON, PROGRAMS / "asker.py"], standing=False)
     with Counting(postgres.port) as proxy:
-        profile = stage.start_weft("profile", "--all", "--for", "4s")
+        profile = stage.start_weft("profile", stage.json("ls")[0]["pid"], "--for", "4s")
         processes.wait_until(lambda: "root" in stage.json("ls")[0]["active"], 10, "the window", 0.1)
         for _ in range(3):
             service.get("postgresql", n=50, port=proxy.port, size=5000)
