@@ -163,6 +163,8 @@ static void say_bye (session_t *self)
   set_counters (self, &message);
   message.active = 0;
   message.threads_left = self->gone ? 0 : count_threads (self->target.pid);
+  if (strcmp (self->reason, "exited") == 0) /* what it had rewritten went with it */
+    message.slots_written = message.slots_restored = message.slots_foreign = 0;
   snprintf (message.reason, sizeof message.reason, "%s", self->reason);
   if (push_up (self, &message) == 0)
     self->bye_due = 0;

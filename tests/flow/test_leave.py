@@ -161,6 +161,17 @@ def test_a_vm_that_ends_is_reported_whole(stage, controller):
     assert tasks() <= 20
 
 
+def test_a_vm_that_ends_in_the_window_is_as_before(stage, controller):
+    """What was rewritten in it went with it: no reason to say that something is left."""
+    stays, ends = stage.app("http", "orders"), stage.app("http", "front")
+    profile = stage.start_weft("profile", str(stays.pid), str(ends.pid), "--for", "2s")
+    processes.wait_until(lambda: memory_path(ends.pid) and state(ends.pid)[0] == ACTIVE, 10, "active probe")
+    send(stays, NODE)
+    ends.process.kill()
+    out, said = profile.communicate(timeout=20)
+    assert "NOT as before" not in out, (out, said)
+
+
 @pytest.mark.parametrize("whom", ["weft alone", "everybody in the terminal"])
 def test_ctrl_c_at_any_time_leaves(stage, controller, jdk, rng, whom):
     """Also while it is just being joined: who joined a VM leaves it."""
