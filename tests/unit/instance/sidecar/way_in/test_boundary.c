@@ -14,6 +14,13 @@
 #include "../../../../../instance/probe/socket_calls.h"
 #include "../../../../../instance/sidecar/way_in/boundary.h"
 
+/* A sanitizer stands in front of read and not of __read: there they are not one function, as in libc. */
+#ifdef __SANITIZE_ADDRESS__
+#define INTERCEPTED 1
+#else
+#define INTERCEPTED 0
+#endif
+
 /* The sidecar knows the names by a list of its own: it is the probe's. */
 static void the_names_are_the_probes (void **state)
 {
@@ -30,7 +37,7 @@ static void the_names_are_the_probes (void **state)
       continue; /* this libc does not have it */
     for (uint32_t n = 0; n < count; n++)
       found |= strcmp (table[n].name, car_boundary_names[i]) == 0;
-    if (!found)
+    if (!found && !(INTERCEPTED && strncmp (car_boundary_names[i], "__", 2) == 0))
       fail_msg ("%s is told of and not hooked", car_boundary_names[i]);
   }
 }
