@@ -8,11 +8,12 @@
  *  X1  a handle is valid only between open and close of its subtask
  *  X2  the thread slot is known only while exactly one subtask that was opened
  *      on this thread is still open
- *  X3  after a wait for several sockets (probe_context_event_loop) the slot is
- *      void until the next subtask is opened on this thread, and then also
- *      unless this thread has closed one of its own: a loop that only hands
- *      work on never does; on a thread that waited so while a subtask was open
- *      it is void for good
+ *  X3  after a wait for several sockets, and after an accept: whoever does either
+ *      (probe_context_event_loop) may be one who hands work on. The slot is void
+ *      until the next subtask is opened on this thread, and then also unless this
+ *      thread has closed one of its own: a loop that only hands work on never
+ *      does; on a thread that waited so while a subtask was open it is void for
+ *      good
  *  X4  where an adapter owns the slot (virtual threads), the thread slot is
  *      never consulted; X2 and X3 hold for the logical thread
  *

@@ -98,20 +98,42 @@ int probe_active_getsockopt (int fd, int level, int name, void *value, socklen_t
   return result;
 }
 
+/* Whoever takes connections in may be one who hands them on: as after a wait for several
+ * sockets, and with a request open on this thread certainly (X3). */
+static void accepts (void)
+{
+  int saved = errno;
+  if (probe_context_near ()) {
+    probe_enter ();
+    probe_context_event_loop ();
+    probe_leave ();
+  }
+  errno = saved;
+}
+
+static int accepted (int result)
+{
+  int saved = errno;
+  if (result >= 0) {
+    born (result, PROBE_ROLE_SERVER);
+    probe_enter ();
+    probe_context_event_loop ();
+    probe_leave ();
+  }
+  errno = saved;
+  return result;
+}
+
 int probe_active_accept (int fd, struct sockaddr *address, socklen_t *size)
 {
-  int result = probe_real.accept (fd, address, size);
-  if (result >= 0)
-    born (result, PROBE_ROLE_SERVER);
-  return result;
+  accepts ();
+  return accepted (probe_real.accept (fd, address, size));
 }
 
 int probe_active_accept4 (int fd, struct sockaddr *address, socklen_t *size, int flags)
 {
-  int result = probe_real.accept4 (fd, address, size, flags);
-  if (result >= 0)
-    born (result, PROBE_ROLE_SERVER);
-  return result;
+  accepts ();
+  return accepted (probe_real.accept4 (fd, address, size, flags));
 }
 
 int probe_active_shutdown (int fd, int how)

@@ -102,3 +102,21 @@ def test_event_loop_that_calls(stage, controller, jdk, version):
         time.sleep(0.2)
         run_clients(port, lambda number: f"/go?n={number}", 1)
         assert_never_anothers(peer)
+
+
+def test_dispatcher_that_calls_for_itself(stage, controller):
+    """A thread that accepts, reads heads and hands them on: what it calls is on nobody's behalf."""
+    port = processes.free_port(stage.rng)
+    with RecordingPeer() as peer:
+        service = stage.start([processes.PYTHON, PROGRAMS / "dispatcher.py", port, peer.port], env=stage.env())
+        processes.wait_until(lambda: processes.listens(port), 10, "the dispatcher listening")
+        stage.weft("attach", service.pid)
+        embed(stage, service.pid)
+        clients = [threading.Thread(target=converse, args=(port, [number], lambda n: f"/go?n={n}"))
+                   for number in range(1, 7)]
+        for client in clients:
+            client.start()
+            time.sleep(0.15)  # the one before is still being worked on
+        for client in clients:
+            client.join()
+        assert len(assert_never_anothers(peer)) >= len(clients)

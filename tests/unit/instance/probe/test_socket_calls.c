@@ -203,7 +203,7 @@ static void test_accept (void **state)
   assert_int_equal (probe_hook_accept4 (FD, NULL, NULL, 0), 40);
   kernel_result = -1;
   probe_hook_accept4 (FD, NULL, NULL, 0);
-  assert_string_equal (trace, "accept4 7;born 40 server;accept4 7;");
+  assert_string_equal (trace, "accept4 7;born 40 server;event_loop;accept4 7;");
 }
 
 static void test_close_is_told_before (void **state)
