@@ -104,6 +104,8 @@ static int read_match (const ctl_call_t *call, weft_instruction_t *order)
 {
   const char *text = ctl_call_value (call, "match", "");
   char why[200] = "";
+  if (!*text && ctl_call_value (call, "match", NULL))
+    return bad ("pattern", text, "it is empty; leave --match out to follow all tasks");
   if (strlen (text) >= sizeof order->match)
     return bad ("pattern", text, "too long; put ** in place of its end");
   if (weft_pattern_check (text, why, sizeof why) < 0)

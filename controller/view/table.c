@@ -11,7 +11,8 @@
 
 #define ROWS_SHOWN   24u /* of one task name: one screen */
 #define INDENT_MAX   12u /* levels drawn; deeper ones stand at the last */
-#define ID_DIGITS    8
+#define ID_DIGITS    8   /* behind leading zeros: what `weft show` can tell tasks apart by */
+#define DIGITS_MAX   (2 * WEFT_TASK_ID_SIZE + 1)
 #define BAR_EIGHTHS  8.0
 #define BAR_SHARE    0.1 /* one block */
 #define BAR_BLOCKS   10.0
@@ -31,10 +32,14 @@ static const char *dash (const ctl_style_t *style)
   return style->utf8 ? "–" : "-";
 }
 
-static void task_digits (const uint8_t task[WEFT_TASK_ID_SIZE], char out[ID_DIGITS + 1])
+/* Other tracers' ids of 64 bits begin with as many zeros. */
+static void task_digits (const uint8_t task[WEFT_TASK_ID_SIZE], char out[DIGITS_MAX])
 {
-  weft_hex_put (out, task, ID_DIGITS / 2);
-  out[ID_DIGITS] = 0;
+  size_t bytes = ID_DIGITS / 2;
+  for (size_t n = 0; n < WEFT_TASK_ID_SIZE - ID_DIGITS / 2 && task[n] == 0; n++)
+    bytes++;
+  weft_hex_put (out, task, bytes);
+  out[2 * bytes] = 0;
 }
 
 /* ---- weft profile ----------------------------------------------------------------- */
@@ -144,7 +149,7 @@ static int print_rows (FILE *out, const ctl_style_t *style, const ctl_analysis_n
 
 static int print_name (FILE *out, const ctl_style_t *style, const ctl_analysis_name_t *name)
 {
-  char safe[WEFT_NAME_MAX * 4 + 4], number[NUMBER_MAX], ms[NUMBER_MAX], digits[ID_DIGITS + 1];
+  char safe[WEFT_NAME_MAX * 4 + 4], number[NUMBER_MAX], ms[NUMBER_MAX], digits[DIGITS_MAX];
   ctl_wrap_t wrap;
   size_t size = ctl_style_safe (safe, sizeof safe - 4, name->name, style->utf8);
   snprintf (safe + size, sizeof safe - size, "   ");
@@ -313,7 +318,7 @@ int ctl_table_tasks (FILE *out, const ctl_style_t *style, const ctl_analysis_t *
     return WEFT_E_NOMEM;
   for (uint32_t i = 0; i < analysis->name_count; i++) {
     const ctl_analysis_name_t *name = &analysis->names[i];
-    char digits[ID_DIGITS + 1];
+    char digits[DIGITS_MAX];
     task_digits (name->slowest, digits);
     ctl_grid_cell (grid, name->name);
     ctl_grid_cell (grid, name->service);
@@ -354,7 +359,7 @@ int ctl_table_each_head (FILE *out, const ctl_style_t *style)
 int ctl_table_each (FILE *out, const ctl_style_t *style, const ctl_execution_t *execution)
 {
   enum { BEFORE_NAME = 75 };
-  char digits[ID_DIGITS + 1], date[40], ms[NUMBER_MAX], count[NUMBER_MAX], status[8], safe[WEFT_NAME_MAX * 4];
+  char digits[DIGITS_MAX], date[40], ms[NUMBER_MAX], count[NUMBER_MAX], status[8], safe[WEFT_NAME_MAX * 4];
   const ctl_subtask_t *top = execution->count ? &execution->subtasks[0] : NULL;
   task_digits (execution->task, digits);
   ctl_style_date (date, sizeof date, execution->start_ns);

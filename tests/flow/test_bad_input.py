@@ -127,6 +127,11 @@ def test_bad_selector(stage, controller, selector, why):
     one_line(stage.weft("instruct", "--embed", selector, check=False), why)
 
 
+def test_empty_pattern(stage, controller):
+    """What an unset variable of a shell gives: not all tasks."""
+    one_line(stage.weft("instruct", "--root", "*", "--match", "", check=False), "empty", "--match")
+
+
 @pytest.mark.parametrize("duration", ["10", "10y", "-1s", "", "s", "9999999h", "1.5.2s", "0s"])
 def test_bad_duration(stage, controller, duration):
     app = stage.app("http", "orders", run=True)

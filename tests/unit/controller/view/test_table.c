@@ -80,6 +80,24 @@ static void test_each (void **state)
   golden_end (&golden, "each.txt");
 }
 
+/* As another tracer's 64-bit ids come: digits that tell it from others. */
+static void test_a_padded_id (void **state)
+{
+  char line[512] = "";
+  FILE *out = tmpfile ();
+  ctl_execution_t *execution = golden_shop (1, 1);
+  (void) state;
+  memset (execution->task, 0, 8);
+  execution->task[8] = 0xab;
+  execution->task[11] = 0x1f;
+  assert_int_equal (ctl_table_each (out, &golden_wide, execution), 0);
+  rewind (out);
+  assert_non_null (fgets (line, sizeof line, out));
+  assert_non_null (strstr (line, "0000000000000000ab"));
+  fclose (out);
+  ctl_execution_destroy (&execution);
+}
+
 static void test_instances (void **state)
 {
   (void) state;
@@ -124,6 +142,7 @@ int main (void)
       cmocka_unit_test (test_nothing_is_a_report_too),
       cmocka_unit_test (test_tasks),
       cmocka_unit_test (test_each),
+      cmocka_unit_test (test_a_padded_id),
       cmocka_unit_test (test_instances),
       cmocka_unit_test (test_losses),
       cmocka_unit_test (test_a_full_pipe_is_an_error),
