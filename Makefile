@@ -45,7 +45,7 @@ BASE_CFLAGS += $(if $(FAULTS),-DWEFT_FAULTS)
 
 COMMON_SRC := $(wildcard common/*.c)
 CTL_SRC := $(filter-out controller/main.c,$(wildcard controller/*.c controller/*/*.c))
-CAR_SRC := $(filter-out instance/sidecar/main.c,$(wildcard instance/sidecar/*.c instance/sidecar/way_in/*.c)) instance/shm/reader.c
+CAR_SRC := $(filter-out instance/sidecar/main.c,$(wildcard instance/sidecar/*.c instance/sidecar/way_in/*.c)) instance/shm/reader.c instance/shm/find.c
 PROBE_SRC := $(wildcard instance/probe/*.c instance/probe/runtime/*.c) instance/shm/writer.c common/ids.c common/pattern.c common/network.c \
   $(if $(FAULTS),common/fault_step.c)
 ALL_SRC := $(sort $(COMMON_SRC) $(CTL_SRC) $(CAR_SRC) $(PROBE_SRC))

@@ -17,12 +17,14 @@
 #include "limits.h"
 
 /* What a selector is compared with. Borrowed strings, none NULL. */
-typedef struct {
+typedef struct weft_subject_t {
   const char *service;
   const char *vm;
   const char *host;
   const uint8_t *instance; /* WEFT_UUID_SIZE bytes */
   int64_t pid;
+  /* The process that this one descends from, NULL: none that matters. What selects it selects this one. */
+  const struct weft_subject_t *parent;
 } weft_subject_t;
 
 /* 0, or WEFT_E_MALFORMED / WEFT_E_RANGE with a reason in `why` (cut to size),

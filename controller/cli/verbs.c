@@ -189,8 +189,10 @@ const ctl_verb_t ctl_verbs[] = {
      "hand to choose its places or to keep it.",
      OPTIONS (controller_options), 0, 0, 0, ctl_verb_controller},
     {"run", "[--] COMMAND…", "start a process VM under weft",
-     "The command keeps its pid, its streams, its signals and its exit code.", OPTIONS (run_options), 1, -1,
-     1, ctl_verb_run},
+     "The command keeps its pid, its streams, its signals and its exit code. What it forks, and what it "
+     "starts "
+     "that talks, is followed, too.",
+     OPTIONS (run_options), 1, -1, 1, ctl_verb_run},
     {"attach", "PID…", "join running process VMs",
      "Joining changes nothing that a task would notice; the VM idles until an instruction holds for it.",
      OPTIONS (attach_options), 0, -1, 0, ctl_verb_attach},

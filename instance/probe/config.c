@@ -117,3 +117,10 @@ void probe_config_forget (void)
 {
   memset (&wanted, 0, sizeof wanted);
 }
+
+void probe_config_born (void)
+{
+  probe_config_forget ();
+  for (int i = 0; i < 2; i++)
+    memset (configs[i].roots_taken, 0, sizeof configs[i].roots_taken);
+}

@@ -15,5 +15,7 @@ uint32_t probe_config_actions (void);
 uint32_t probe_config_seq (void);
 /* Another memory: nothing of it was read yet. */
 void probe_config_forget (void);
+/* The same in a forked child, whose tasks are counted anew. */
+void probe_config_born (void);
 
 #endif

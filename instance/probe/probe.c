@@ -23,13 +23,13 @@
 #include "../../common/clocks.h"
 #include "../../common/status.h"
 #include "../shm/writer.h"
+#include "child.h"
 #include "config.h"
 #include "connection.h"
 #include "context.h"
-#include "dlopen.h"
 #include "got.h"
+#include "look.h"
 #include "runtime/hotspot.h"
-#include "runtime/runtime.h"
 #include "socket_calls.h"
 #include "state.h"
 
@@ -44,10 +44,12 @@
 #define START_WAIT_US   2000000
 #define START_STEP_US   1000
 #define CONFIG_RETRY_NS (10 * WEFT_NS_PER_MS)
-#define CALLS_MAX       64
 #define RESTORE_TRIES   5
 
-typedef enum { LIFE_DORMANT, LIFE_STARTING, LIFE_RUNNING, LIFE_LEAVING, LIFE_CHILD } life_t;
+#define ANNOUNCE_TRIES 10 /* of a child that nobody heard: doubled pauses, ten seconds in all */
+#define ANNOUNCE_NS    (10 * WEFT_NS_PER_MS)
+
+typedef enum { LIFE_DORMANT, LIFE_STARTING, LIFE_RUNNING, LIFE_LEAVING, LIFE_UNBORN, LIFE_CHILD } life_t;
 
 /* ---- the words that every part looks at (state.h) ------------------------- */
 /* A page of its own that the kernel clears in every forked child: a child made
@@ -67,17 +69,13 @@ static __thread weft_ids_t ids;
 static uint32_t life; /* life_t */
 static int memory_fd = -1;
 static struct stat memory_stat;
-static probe_call_t calls[CALLS_MAX];
-static uint32_t call_count;
-
-/* ---- looking again at loaded objects --------------------------------------- */
-/* A dlopen that was only passed on finishes some time later: the pauses before
- * each further look. The last one takes half-relocated objects as well (G5). */
-static const uint32_t look_ms[] = {1, 4, 20, 100, 500, 2000};
-#define LOOKS (sizeof look_ms / sizeof look_ms[0])
-static uint32_t look_wanted; /* raised by any thread, taken by the parked one */
-static uint32_t runtime_known;
-static uint32_t runtime_wanted;
+static struct {
+  shm_arrival_t kind;
+  shm_tree_t tree; /* of a started one: what it was told */
+  uint8_t parent_start[WEFT_UUID_SIZE];
+  uint32_t tries;  /* left; 0: nothing is to be said */
+  uint64_t due_ns; /* the next one */
+} arrival;
 
 uint32_t probe_tid (void)
 {
@@ -135,66 +133,28 @@ static void publish_got (void)
 static int hooking (void)
 {
   uint32_t now = __atomic_load_n (&life, __ATOMIC_ACQUIRE);
-  return now == LIFE_RUNNING || now == LIFE_STARTING;
+  return now == LIFE_RUNNING || now == LIFE_STARTING || now == LIFE_UNBORN;
 }
 
-/* On the thread that called dlopen. */
-static void opened (void)
+/* What an unborn one has mapped is its parent's: its own thread looks once it is there. */
+static int has_memory (void)
 {
-  if (!hooking ())
-    return;
-  probe_got_counts_t counts;
-  int status = probe_got_patch (calls, call_count, 0);
-  probe_got_counts (&counts);
-  if (status == 0)
+  return __atomic_load_n (&life, __ATOMIC_ACQUIRE) != LIFE_UNBORN;
+}
+
+static void slots_changed (void)
+{
+  if (has_memory ())
     publish_got ();
-  int again = status != 0 || counts.deferred;
-  if (!again && __atomic_load_n (&runtime_known, __ATOMIC_ACQUIRE))
-    return;
-  if (again)
-    __atomic_store_n (&look_wanted, 1, __ATOMIC_RELEASE);
-  __atomic_store_n (&runtime_wanted, 1, __ATOMIC_RELEASE);
-  ring_own_bell ();
 }
 
-static void opens (void)
+static void work_came (void)
 {
-  if (!hooking ())
-    return;
-  __atomic_store_n (&look_wanted, 1, __ATOMIC_RELEASE);
-  __atomic_store_n (&runtime_wanted, 1, __ATOMIC_RELEASE);
-  ring_own_bell ();
+  if (has_memory ())
+    ring_own_bell ();
 }
 
-static const probe_dlopen_watch_t watch = {opened, opens};
-
-static void look_for_runtime (void)
-{
-  if (runtime_known || !__atomic_exchange_n (&runtime_wanted, 0, __ATOMIC_ACQ_REL))
-    return;
-  probe_runtime_t runtime;
-  if (probe_runtime_detect (&runtime) != 0)
-    return;
-  shm_head_t *head = probe_shm;
-  memcpy (head->vm_version, runtime.version, sizeof head->vm_version);
-  memcpy (head->vm, runtime.vm, sizeof head->vm);
-  __atomic_store_n (&runtime_known, 1, __ATOMIC_RELEASE);
-}
-
-/* One step of looking again; *due_ns is when the next one is (0: none). */
-static void look_again (uint64_t now_ns, uint32_t *step, uint64_t *due_ns)
-{
-  if (__atomic_exchange_n (&look_wanted, 0, __ATOMIC_ACQ_REL)) {
-    *step = 0;
-    *due_ns = now_ns + look_ms[0] * WEFT_NS_PER_MS;
-  }
-  if (!*due_ns || now_ns < *due_ns)
-    return;
-  probe_got_patch (calls, call_count, *step + 1 == LOOKS);
-  publish_got ();
-  __atomic_store_n (&runtime_wanted, 1, __ATOMIC_RELEASE);
-  *due_ns = ++*step < LOOKS ? now_ns + look_ms[*step] * WEFT_NS_PER_MS : 0;
-}
+static const probe_look_owner_t owner = {hooking, slots_changed, work_came};
 
 /* ---- configuration ----------------------------------------------------------- */
 /* Nothing new is inserted; where part of an insert has left, its rest goes out with
@@ -313,26 +273,39 @@ static uint64_t sooner (uint64_t a, uint64_t b)
   return !a || (b && b < a) ? b : a;
 }
 
+/* Returns when to try again (0: not). */
+static uint64_t announce (uint64_t now_ns)
+{
+  if (!arrival.tries || now_ns < arrival.due_ns)
+    return arrival.tries ? arrival.due_ns : 0;
+  int status =
+      probe_child_announce (&shm_control (probe_shm)->tree, arrival.kind, arrival.parent_start, memory_fd);
+  arrival.tries = status == WEFT_E_BUSY ? arrival.tries - 1 : 0;
+  arrival.due_ns = now_ns + (ANNOUNCE_NS << (ANNOUNCE_TRIES - arrival.tries));
+  return arrival.tries ? arrival.due_ns : 0;
+}
+
 static void *parked (void *arg)
 {
   prctl (PR_SET_NAME, "weft-probe", 0, 0, 0);
   shm_control_t *control = shm_control (probe_shm);
   shm_status_t *status = shm_status (probe_shm);
-  uint32_t step = 0;
-  uint64_t look_due_ns = 0;
   for (;;) {
     uint32_t bell = __atomic_load_n (&control->doorbell, __ATOMIC_ACQUIRE);
     uint64_t now_ns = weft_mono_ns ();
     __atomic_store_n (&status->heartbeat_ns, now_ns, __ATOMIC_RELAXED);
     if (__atomic_load_n (&control->command, __ATOMIC_ACQUIRE) == SHM_COMMAND_LEAVE)
       break;
-    look_again (now_ns, &step, &look_due_ns);
-    look_for_runtime ();
+    uint64_t look_ns = probe_look_again (now_ns);
+    probe_look_for_runtime ();
     uint64_t wait_ns = apply (control, now_ns);
     if (probe_active ())
       probe_connections_count ();
-    if (look_due_ns)
-      wait_ns = sooner (wait_ns, look_due_ns > now_ns ? look_due_ns - now_ns : 1);
+    uint64_t announce_ns = announce (now_ns);
+    if (announce_ns)
+      wait_ns = sooner (wait_ns, announce_ns > now_ns ? announce_ns - now_ns : 1);
+    if (look_ns)
+      wait_ns = sooner (wait_ns, look_ns > now_ns ? look_ns - now_ns : 1);
     struct timespec timeout = {(time_t) (wait_ns / WEFT_NS_PER_S), (long) (wait_ns % WEFT_NS_PER_S)};
     syscall (SYS_futex, &control->doorbell, FUTEX_WAIT, bell, wait_ns ? &timeout : NULL, NULL, 0);
   }
@@ -366,6 +339,12 @@ static int start_thread (void)
   return failed ? WEFT_E_NOMEM : 0;
 }
 
+static uint64_t own_base (void)
+{
+  Dl_info self;
+  return dladdr (&wiped, &self) ? (uint64_t) (uintptr_t) self.dli_fbase : 0;
+}
+
 /* ---- fork ------------------------------------------------------------------------ */
 static void before_fork (void)
 {
@@ -377,22 +356,106 @@ static void after_fork_parent (void)
   probe_got_after_fork (0);
 }
 
+/* The parent's memory stays mapped in the unborn, to be read at its birth and never
+ * written (P5); everything else waits until then: a child that execs costs nothing more. */
 static void after_fork_child (void)
 {
   int saved = errno;
   probe_got_after_fork (1);
   __atomic_store_n (&probe_actions, 0, __ATOMIC_SEQ_CST);
+  int unborn = life == LIFE_RUNNING || life == LIFE_UNBORN;
+  if (life == LIFE_RUNNING)
+    arrival.kind = SHM_ARRIVAL_FORKED;
   if (life != LIFE_DORMANT)
-    life = LIFE_CHILD;
+    life = unborn ? LIFE_UNBORN : LIFE_CHILD;
+  arrival.tries = 0;
   cached_tid = 0;
   ids_seeded = 0;
   probe_calls_owner (getpid ());
-  if (probe_shm)
-    shm_retire (probe_shm);
   close_memory ();
+  if (unborn)
+    __atomic_store_n (&probe_actions, PROBE_UNBORN, __ATOMIC_SEQ_CST);
+  else {
+    if (probe_shm)
+      shm_retire (probe_shm);
+    probe_connections_reset ();
+    probe_context_reset ();
+  }
+  errno = saved;
+}
+
+/* ---- birth ----------------------------------------------------------------------- */
+static int parent_lives_on (void)
+{
+  uint32_t state = __atomic_load_n (&shm_status (probe_shm)->state, __ATOMIC_ACQUIRE);
+  return arrival.kind != SHM_ARRIVAL_FORKED || state == SHM_STATE_IDLE || state == SHM_STATE_ACTIVE;
+}
+
+/* A memory of its own in the place of what is mapped. */
+static int take_memory (void)
+{
+  probe_runtime_t runtime;
+  void *fresh, *before = probe_shm;
+  const shm_head_t *head = before;
+  int forked = arrival.kind == SHM_ARRIVAL_FORKED;
+  memset (&runtime, 0, sizeof runtime);
+  if (forked) {
+    memcpy (runtime.vm, head->vm, sizeof runtime.vm - 1);
+    memcpy (runtime.version, head->vm_version, sizeof runtime.version - 1);
+    memcpy (arrival.parent_start, head->start, sizeof arrival.parent_start);
+  }
+  int status = shm_create (NULL, runtime.vm, runtime.version, forked ? head->probe_base : own_base (), &fresh,
+                           &memory_fd);
+  if (status != 0)
+    return status;
+  if (forked)
+    probe_child_inherit (before, fresh);
+  else
+    shm_control (fresh)->tree = arrival.tree;
+  __atomic_store_n (&probe_shm, fresh, __ATOMIC_RELEASE);
+  munmap (before, SHM_SIZE);
+  return fstat (memory_fd, &memory_stat) == 0 ? 0 : WEFT_E_IO;
+}
+
+static int be_born (void)
+{
+  int status = parent_lives_on () ? 0 : WEFT_E_STATE;
   probe_connections_reset ();
   probe_context_reset ();
+  probe_config_born ();
+  if (status == 0)
+    status = take_memory ();
+  __atomic_store_n (&probe_actions, 0, __ATOMIC_SEQ_CST);
+  if (status == 0) {
+    publish_got ();
+    __atomic_store_n (&shm_status (probe_shm)->state, SHM_STATE_IDLE, __ATOMIC_SEQ_CST);
+    arrival.tries = ANNOUNCE_TRIES;
+    arrival.due_ns = 0;
+    announce (weft_mono_ns ()); /* before the call goes on: its first request may be its last */
+    apply (shm_control (probe_shm), weft_mono_ns ());
+    status = start_thread ();
+  }
+  if (status != 0) {
+    __atomic_store_n (&probe_actions, 0, __ATOMIC_SEQ_CST);
+    probe_got_restore ();
+    close_memory ();
+    shm_retire (probe_shm);
+  }
+  return status;
+}
+
+/* In the first hook that shows that an unborn one talks. */
+static int birth (void)
+{
+  uint32_t now = LIFE_UNBORN;
+  if (!__atomic_compare_exchange_n (&life, &now, LIFE_STARTING, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    return 0;
+  int saved = errno;
+  uint32_t next = be_born () == 0 ? LIFE_RUNNING : LIFE_CHILD;
+  uint32_t starting = LIFE_STARTING;
+  __atomic_compare_exchange_n (&life, &starting, next, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
   errno = saved;
+  return probe_active () != 0;
 }
 
 /* ---- starting -------------------------------------------------------------------- */
@@ -402,22 +465,15 @@ static int prepare_once (void)
   static int prepared;
   if (prepared)
     return 0;
-  int status = probe_calls_resolve ();
+  int status = probe_look_resolve (&owner);
   if (status != 0)
     return status;
-  uint32_t count;
-  const probe_call_t *table = probe_calls_table (&count);
-  if (count >= CALLS_MAX)
-    return WEFT_E_FULL;
-  memcpy (calls, table, count * sizeof *table);
-  if (probe_dlopen_resolve (&watch, &calls[count]) == 0)
-    count++;
-  call_count = count;
   if (!probe_shm && (status = reserve_memory ()) != 0)
     return status;
   /* Older kernels refuse: then the fork handlers alone do it. */
   madvise (&wiped, PAGE, MADV_WIPEONFORK);
   probe_leases_begin ();
+  probe_calls_birth (birth);
   if (pthread_atfork (before_fork, after_fork_parent, after_fork_child) != 0)
     return WEFT_E_NOMEM;
   prepared = 1;
@@ -432,25 +488,17 @@ static int begin (void)
   probe_calls_owner (getpid ());
   probe_runtime_t runtime;
   memset (&runtime, 0, sizeof runtime);
-  runtime_known = probe_runtime_detect (&runtime) == 0;
-  look_wanted = 0;
-  runtime_wanted = 0;
+  probe_look_at_runtime (&runtime);
   probe_config_forget ();
-  Dl_info self;
-  uint64_t base = dladdr (&wiped, &self) ? (uint64_t) (uintptr_t) self.dli_fbase : 0;
-  status = shm_create (probe_shm, runtime.vm, runtime.version, base, &probe_shm, &memory_fd);
+  status = shm_create (probe_shm, runtime.vm, runtime.version, own_base (), &probe_shm, &memory_fd);
   if (status != 0)
     return status;
+  probe_child_tree (&shm_control (probe_shm)->tree); /* it may fork before its sidecar looks */
   if (fstat (memory_fd, &memory_stat) != 0)
     status = WEFT_E_IO;
-  probe_got_begin ();
   if (status == 0)
-    status = probe_got_patch (calls, call_count, 0);
+    status = probe_look_begin ();
   if (status == 0) {
-    probe_got_counts_t counts;
-    probe_got_counts (&counts);
-    if (counts.deferred)
-      __atomic_store_n (&look_wanted, 1, __ATOMIC_RELEASE);
     publish_got ();
     __atomic_store_n (&shm_status (probe_shm)->state, SHM_STATE_IDLE, __ATOMIC_SEQ_CST);
     status = start_thread ();
@@ -470,8 +518,11 @@ int probe_start (void)
       break;
     if (now == LIFE_RUNNING)
       return 0;
-    if (now == LIFE_CHILD)
-      return WEFT_E_STATE;
+    if (now == LIFE_UNBORN)
+      birth ();
+    if (now == LIFE_CHILD &&
+        __atomic_compare_exchange_n (&life, &now, LIFE_STARTING, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+      break;
     if (waited >= START_WAIT_US)
       return WEFT_E_BUSY;
     pause_us (START_STEP_US);
@@ -484,7 +535,21 @@ int probe_start (void)
 }
 
 /* ---- ways in --------------------------------------------------------------------- */
-/* LD_PRELOAD: only for the process that was named, never for what it starts. */
+/* Started below `weft run` by a process that may be followed: hooks alone, until it
+ * talks. What never does pays for a walk through its slots. */
+static void conceive (void)
+{
+  if (!probe_child_tree (&arrival.tree) || prepare_once () != 0)
+    return;
+  arrival.kind = SHM_ARRIVAL_STARTED;
+  probe_calls_owner (getpid ());
+  if (probe_look_begin () != 0)
+    return;
+  life = LIFE_UNBORN;
+  __atomic_store_n (&probe_actions, PROBE_UNBORN, __ATOMIC_SEQ_CST);
+}
+
+/* LD_PRELOAD: at once for the process that was named, when it talks for what it starts. */
 __attribute__ ((constructor)) static void probe_load (void)
 {
   const char *text = getenv ("WEFT_PROBE_PID");
@@ -495,6 +560,8 @@ __attribute__ ((constructor)) static void probe_load (void)
   long pid = strtol (text, &end, 10);
   if (!*end && pid == (long) getpid ())
     probe_start ();
+  else
+    conceive ();
   errno = saved;
 }
 

@@ -8,6 +8,7 @@
 #include <elf.h>
 #include <link.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "../../common/status.h"
 #include "quiet.h"
@@ -16,29 +17,54 @@
 probe_calls_t probe_real;
 __thread uint32_t probe_inside;
 
+/* ---- the unborn ---------------------------------------------------------- */
+static int (*give_birth) (void);
+
+void probe_calls_birth (int (*birth) (void))
+{
+  give_birth = birth;
+}
+
+__attribute__ ((noinline)) static int born (void)
+{
+  return give_birth ? give_birth () : 0;
+}
+
+__attribute__ ((noinline)) static int born_by_read (int fd)
+{
+  int saved = errno;
+  struct stat info;
+  int is_socket = fstat (fd, &info) == 0 && S_ISSOCK (info.st_mode);
+  errno = saved;
+  return is_socket && born ();
+}
+
+static inline int unborn (void)
+{
+  return PROBE_UNLIKELY (probe_active () & PROBE_UNBORN);
+}
+
 /* ---- the hooks ----------------------------------------------------------- */
-#define XX(type, name, params, args)                                                                         \
+#define HOOK(passes, type, name, params, args)                                                               \
   type probe_hook_##name params                                                                              \
   {                                                                                                          \
-    if (PROBE_LIKELY (!probe_active ()))                                                                     \
+    if (PROBE_LIKELY (!probe_active ()) || (passes))                                                         \
       return probe_real.name args;                                                                           \
     return probe_active_##name args;                                                                         \
   }
+#define XX(type, name, params, args) HOOK (unborn (), type, name, params, args)
 PROBE_OTHER_MAP (XX)
 #undef XX
+#define XX(type, name, params, args) HOOK (unborn () && !born (), type, name, params, args)
+PROBE_WAIT_MAP (XX)
+#undef XX
 
-/* Both answers are one tail call: nothing is saved for a quiet fd. */
-#define FOLLOWED(quiet, type, name, params, args)                                                            \
-  type probe_hook_##name params                                                                              \
-  {                                                                                                          \
-    if (PROBE_LIKELY (!probe_active ()) || quiet (fd))                                                       \
-      return probe_real.name args;                                                                           \
-    return probe_active_##name args;                                                                         \
-  }
-#define XX(type, name, params, args) FOLLOWED (probe_quiet_read, type, name, params, args)
+/* All answers are one tail call: nothing is saved for a quiet fd. */
+#define XX(type, name, params, args)                                                                         \
+  HOOK (probe_quiet_read (fd) || (unborn () && !born_by_read (fd)), type, name, params, args)
 PROBE_READ_MAP (XX)
 #undef XX
-#define XX(type, name, params, args) FOLLOWED (probe_quiet_write, type, name, params, args)
+#define XX(type, name, params, args) HOOK (probe_quiet_write (fd) || unborn (), type, name, params, args)
 PROBE_WRITE_MAP (XX)
 #undef XX
 

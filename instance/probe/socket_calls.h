@@ -22,7 +22,7 @@
 
 /* X-macro: return type, name, parameters, arguments. The one list from which
  * originals, hooks and the slot table are made: what reads bytes of `fd`, what writes
- * them, and the rest. */
+ * them, what opens connections or waits for them, and the rest. */
 #define PROBE_READ_MAP(XX)                                                                                   \
   XX (ssize_t, read, (int fd, void *data, size_t size), (fd, data, size))                                    \
   XX (ssize_t, readv, (int fd, const struct iovec *iov, int count), (fd, iov, count))                        \
@@ -39,18 +39,11 @@
       (int fd, const void *data, size_t size, int flags, const struct sockaddr *to, socklen_t to_size),      \
       (fd, data, size, flags, to, to_size))                                                                  \
   XX (ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags))
-#define PROBE_OTHER_MAP(XX)                                                                                  \
-  XX (ssize_t, sendfile, (int out, int in, off_t *offset, size_t size), (out, in, offset, size))             \
-  XX (ssize_t, sendfile64, (int out, int in, off64_t *offset, size_t size), (out, in, offset, size))         \
+#define PROBE_WAIT_MAP(XX)                                                                                   \
   XX (int, connect, (int fd, const struct sockaddr *address, socklen_t size), (fd, address, size))           \
   XX (int, accept, (int fd, struct sockaddr *address, socklen_t *size), (fd, address, size))                 \
   XX (int, accept4, (int fd, struct sockaddr *address, socklen_t *size, int flags),                          \
       (fd, address, size, flags))                                                                            \
-  XX (int, shutdown, (int fd, int how), (fd, how))                                                           \
-  XX (int, close, (int fd), (fd))                                                                            \
-  XX (int, dup, (int fd), (fd))                                                                              \
-  XX (int, dup2, (int fd, int to), (fd, to))                                                                 \
-  XX (int, dup3, (int fd, int to, int flags), (fd, to, flags))                                               \
   XX (int, poll, (struct pollfd * fds, nfds_t count, int timeout_ms), (fds, count, timeout_ms))              \
   XX (int, ppoll, (struct pollfd * fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask), \
       (fds, count, timeout, mask))                                                                           \
@@ -66,7 +59,15 @@
       (fd, events, max, timeout_ms, mask))                                                                   \
   XX (int, epoll_pwait2,                                                                                     \
       (int fd, struct epoll_event *events, int max, const struct timespec *timeout, const sigset_t *mask),   \
-      (fd, events, max, timeout, mask))                                                                      \
+      (fd, events, max, timeout, mask))
+#define PROBE_OTHER_MAP(XX)                                                                                  \
+  XX (ssize_t, sendfile, (int out, int in, off_t *offset, size_t size), (out, in, offset, size))             \
+  XX (ssize_t, sendfile64, (int out, int in, off64_t *offset, size_t size), (out, in, offset, size))         \
+  XX (int, shutdown, (int fd, int how), (fd, how))                                                           \
+  XX (int, close, (int fd), (fd))                                                                            \
+  XX (int, dup, (int fd), (fd))                                                                              \
+  XX (int, dup2, (int fd, int to), (fd, to))                                                                 \
+  XX (int, dup3, (int fd, int to, int flags), (fd, to, flags))                                               \
   XX (int, close_range, (unsigned first, unsigned last, int flags), (first, last, flags))                    \
   XX (void, closefrom, (int low), (low))                                                                     \
   XX (int, fcntl, (int fd, int command, long argument), (fd, command, argument))                             \
@@ -93,7 +94,7 @@
       (const char *node, int family, struct hostent *ret_host, char *data, size_t size,                      \
        struct hostent **ret_result, int *ret_error),                                                         \
       (node, family, ret_host, data, size, ret_result, ret_error))
-#define PROBE_CALL_MAP(XX) PROBE_READ_MAP (XX) PROBE_WRITE_MAP (XX) PROBE_OTHER_MAP (XX)
+#define PROBE_CALL_MAP(XX) PROBE_READ_MAP (XX) PROBE_WRITE_MAP (XX) PROBE_WAIT_MAP (XX) PROBE_OTHER_MAP (XX)
 
 /* What fortified code calls instead: the same with the size of the buffer. */
 #define PROBE_CHECKED_MAP(XX)                                                                                \
@@ -141,6 +142,10 @@ int probe_calls_resolve (void);
 const probe_call_t *probe_calls_table (uint32_t *ret_count);
 /* Fills name, original and lazy_ok of one row from its name. 0 or WEFT_E_NOT_FOUND. */
 int probe_call_find (const char *name, probe_call_t *ret_call);
+/* What makes a process that is unborn (probe.h) an instance: 1: the hooks are active now. Called by a
+ * hook that reads a socket, opens a connection or waits; never by one that closes or
+ * names descriptors: what a child does on its way to exec costs nothing. */
+void probe_calls_birth (int (*birth) (void));
 /* Since when and in which process the close family may be believed: called at
  * start and in a forked child. */
 void probe_calls_owner (pid_t pid);

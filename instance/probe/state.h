@@ -18,6 +18,10 @@
  * Relaxed loads suffice: nothing is published through it. */
 extern uint32_t probe_actions __attribute__ ((visibility ("hidden")));
 
+/* In probe_actions: a process that is no instance yet and becomes one at a call that
+ * shows that it talks (probe.h). No part but the hooks and probe.c ever sees it. */
+#define PROBE_UNBORN 0x40000000u
+
 /* One configuration. Two buffers exist; the parked thread fills the one not in
  * use, then swaps the pointer (release). A reader that holds the old one for
  * longer than two changes could see a torn rule: rules are re-checked against

@@ -3,7 +3,7 @@
  *
  * One sealed memfd (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), made by the
  * probe under the name SHM_MEMFD_NAME; the sidecar opens it through
- * /proc/PID/fd/N. libc free.
+ * /proc/PID/fd/N, or is handed it by a process that announces itself. libc free.
  *
  *   0x000000  shm_head_t      identity; constant after `magic` is set last
  *   0x001000  shm_control_t   sidecar -> probe: what to do; lease
@@ -15,7 +15,9 @@
  *   0x410000  spool           64 slots x (64 B head + 64 KiB), sidecar only
  *
  * Invariants
- *  L1  every field has one writer, named in its comment; the other side only reads
+ *  L1  every field has one writer, named in its comment; the other side only reads. Before
+ *      anybody else has seen the memory, a probe fills in `tree`, and a forked child what
+ *      its parent's control page and filter hold
  *  L2  a reader trusts nothing: sizes and offsets are checked against the
  *      constants here, never against values in the memory
  *  L3  structs only grow at the end, within their page
@@ -37,7 +39,7 @@
 
 #define SHM_MEMFD_NAME "weft-probe"
 #define SHM_MAGIC      0x314d485354464557ull /* "WEFTSHM1", little endian */
-#define SHM_VERSION    2 /* 2: shm_rest_t, events of kind OPAQUE; a reader takes 1 as well */
+#define SHM_VERSION    2 /* 2: shm_rest_t, events of kind OPAQUE, tree; a reader takes 1 as well */
 
 #define SHM_RINGS           64     /* more threads share; memory must not grow with threads */
 #define SHM_RING_SIZE       65536u /* power of two; about 300 events */
@@ -81,6 +83,28 @@ typedef struct {
   char match[WEFT_MATCH_MAX]; /* terminated; "" matches all */
 } shm_rule_t;
 
+/* Which tree of processes this is. The first half, in hexadecimal digits behind SHM_TREE_PREFIX, is
+ * the name of the abstract unix socket on which its sidecar listens; whoever knows the
+ * second half has it from a process of the tree. All zero: nobody follows children. */
+#define SHM_TREE_NAME_SIZE 16
+#define SHM_TREE_KEY_SIZE  16
+#define SHM_TREE_PREFIX    "weft-tree-"
+typedef struct {
+  uint8_t name[SHM_TREE_NAME_SIZE], key[SHM_TREE_KEY_SIZE];
+} shm_tree_t;
+
+/* A process that announces itself connects (SOCK_SEQPACKET), sends this in one message
+ * with the descriptor of its memory (SCM_RIGHTS), and closes. */
+typedef struct {
+  uint64_t magic; /* SHM_MAGIC */
+  uint32_t kind;  /* shm_arrival_t */
+  uint32_t reserved;
+  uint8_t key[SHM_TREE_KEY_SIZE];
+  uint8_t parent_start[WEFT_UUID_SIZE]; /* of the memory it was forked from; zero: of none */
+} shm_announcement_t;
+typedef enum { SHM_ARRIVAL_FORKED = 1, SHM_ARRIVAL_STARTED = 2 } shm_arrival_t;
+_Static_assert(sizeof (shm_announcement_t) == 48, "announcement");
+
 typedef struct {
   /* Futex, atomic. The sidecar raises it by one and wakes it after it changed
    * anything below; the probe's parked thread waits on it. The one word with two
@@ -108,6 +132,7 @@ typedef struct {
   uint64_t pending_told[WEFT_LOSS_WIRE_COUNT];
   uint64_t broken_reported; /* locks of dead owners, what batches have told */
   uint64_t pending_broken;  /* what it is once the pending batch is sealed */
+  shm_tree_t tree;          /* where a forked child announces itself; handed down in its first control page */
 } shm_control_t;
 
 /* ---- 0xb000: written by the sidecar, under config_seq like actions…rules --- */

@@ -10,14 +10,12 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -25,9 +23,7 @@
 #include "../../common/crc32c.h"
 #include "../../common/fault.h"
 #include "../../common/status.h"
-
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-#define LINK  "/memfd:" SHM_MEMFD_NAME " (deleted)"
+#include "find.h"
 
 #define WRITTEN_MAX (1ull << 48) /* no ring holds so many in the life of a machine */
 
@@ -40,128 +36,14 @@ struct shm_reader_t {
   uint64_t tail[SHM_RINGS]; /* ours (S1): the word in the memory is for the probe to read, and follows */
   uint64_t last_tail;       /* of `ring` before the last event */
   uint32_t config_seq;
+  unsigned slots; /* of the spool, that may ever have been used: a look at one costs a page */
   union {
     shm_event_t event;
     uint8_t bytes[SHM_EVENT_MAX];
   } copy;
 };
 
-/* ---- finding and mapping ---------------------------------------------------- */
-/* "Uid:\t<real>\t<effective>\t<saved>\t<fs>": 1 if `uid` is one of them. */
-static int has_uid (pid_t pid, uid_t uid)
-{
-  char path[64], line[256];
-  snprintf (path, sizeof path, "/proc/%d/status", (int) pid);
-  FILE *file = fopen (path, "re");
-  int found = 0;
-  while (file && !found && fgets (line, sizeof line, file)) {
-    char *at = line + 4;
-    for (int i = 0; i < 4 && strncmp (line, "Uid:", 4) == 0; i++)
-      found |= strtoul (at, &at, 10) == uid;
-  }
-  if (file)
-    fclose (file);
-  return found;
-}
-
-/* The last number of the line that begins with `name` in a status file: the id
- * in the innermost namespace, as the process itself sees it. 0: not there. */
-static uint32_t inner_id (const char *path, const char *name)
-{
-  char line[256];
-  uint32_t inner = 0;
-  FILE *file = fopen (path, "re");
-  while (file && !inner && fgets (line, sizeof line, file))
-    if (strncmp (line, name, strlen (name)) == 0) {
-      const char *last = strrchr (line, '\t');
-      inner = last ? (uint32_t) strtoul (last + 1, NULL, 10) : 0;
-    }
-  if (file)
-    fclose (file);
-  return inner;
-}
-
-static uint32_t inner_pid (pid_t pid)
-{
-  char path[64];
-  snprintf (path, sizeof path, "/proc/%d/status", (int) pid);
-  return inner_id (path, "NStgid:");
-}
-
-static int check_file (int fd, pid_t pid)
-{
-  struct stat st;
-  int seals = fcntl (fd, F_GET_SEALS);
-  if (seals < 0 || fstat (fd, &st) != 0 || (seals & SEALS) != SEALS || st.st_size != (off_t) SHM_SIZE)
-    return WEFT_E_MALFORMED;
-  return has_uid (pid, st.st_uid) ? 0 : WEFT_E_DENIED;
-}
-
-static int check_head (const shm_head_t *shared, pid_t pid)
-{
-  shm_head_t head;
-  if (__atomic_load_n (&shared->magic, __ATOMIC_ACQUIRE) != SHM_MAGIC)
-    return WEFT_E_NOT_FOUND; /* being made */
-  memcpy (&head, shared, sizeof head);
-  if (head.version > SHM_VERSION)
-    return WEFT_E_VERSION;
-  if (head.version == 0 || head.struct_size < sizeof head || head.total_size != SHM_SIZE)
-    return WEFT_E_MALFORMED;
-  /* A child that the fork handlers did not reach still holds its parent's. */
-  return head.pid == inner_pid (pid) ? 0 : WEFT_E_NOT_FOUND;
-}
-
-static int map_fd (int fd, pid_t pid, void **ret_base)
-{
-  int status = check_file (fd, pid);
-  if (status != 0)
-    return status;
-  void *base = mmap (NULL, SHM_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (base == MAP_FAILED)
-    return WEFT_E_IO;
-  status = check_head (base, pid);
-  if (status != 0)
-    munmap (base, SHM_SIZE);
-  else
-    *ret_base = base;
-  return status;
-}
-
-/* One entry of /proc/PID/fd. NOT_FOUND: no memory of a probe. */
-static int try_fd (pid_t pid, const char *number, void **ret_base)
-{
-  char path[NAME_MAX + 64], link[sizeof LINK + 1];
-  snprintf (path, sizeof path, "/proc/%d/fd/%s", (int) pid, number);
-  ssize_t n = readlink (path, link, sizeof link);
-  if (n != (ssize_t) sizeof LINK - 1 || memcmp (link, LINK, sizeof LINK - 1) != 0)
-    return WEFT_E_NOT_FOUND;
-  int fd = open (path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0)
-    return errno == ENOENT ? WEFT_E_NOT_FOUND : errno == EACCES || errno == EPERM ? WEFT_E_DENIED : WEFT_E_IO;
-  int status = map_fd (fd, pid, ret_base);
-  close (fd);
-  return status;
-}
-
-/* What does not pass is the answer only if nothing passes. */
-static int find (pid_t pid, void **ret_base)
-{
-  char path[64];
-  snprintf (path, sizeof path, "/proc/%d/fd", (int) pid);
-  DIR *directory = opendir (path);
-  if (!directory)
-    return errno == EACCES || errno == EPERM ? WEFT_E_DENIED : errno == ENOENT ? WEFT_E_GONE : WEFT_E_IO;
-  int status = WEFT_E_NOT_FOUND;
-  struct dirent *entry;
-  while (status != 0 && (entry = readdir (directory))) {
-    int one = entry->d_name[0] == '.' ? WEFT_E_NOT_FOUND : try_fd (pid, entry->d_name, ret_base);
-    if (one != WEFT_E_NOT_FOUND)
-      status = one;
-  }
-  closedir (directory);
-  return status;
-}
-
+/* ---- taking over ----------------------------------------------------------------- */
 static uint64_t spool_number (void *base, unsigned slot)
 {
   return __atomic_load_n (&shm_spool (base, slot)->number, __ATOMIC_ACQUIRE);
@@ -179,7 +61,7 @@ static void apply_pending (shm_control_t *control, void *base)
 
 static int is_spooled (shm_reader_t *self, uint64_t number)
 {
-  for (unsigned slot = 0; slot < SHM_SPOOL_SLOTS; slot++)
+  for (unsigned slot = 0; slot < self->slots; slot++)
     if (spool_number (self->base, slot) == number)
       return 1;
   return 0;
@@ -189,6 +71,8 @@ static void take_over (shm_reader_t *self)
 {
   shm_control_t *control = shm_control (self->base);
   uint64_t pending = __atomic_load_n (&control->pending_number, __ATOMIC_ACQUIRE);
+  /* Without either no batch was ever sealed. */
+  self->slots = pending || control->batch_last ? SHM_SPOOL_SLOTS : 0;
   if (pending > control->batch_last && is_spooled (self, pending))
     apply_pending (control, self->base);
   for (unsigned n = 0; n < SHM_RINGS; n++)
@@ -208,14 +92,10 @@ int shm_reader_over (void *base, shm_reader_t **ret_self)
   return 0;
 }
 
-int shm_reader_open (pid_t pid, shm_reader_t **ret_self)
+static int open_over (void *base, shm_reader_t **ret_self)
 {
-  void *base = NULL;
-  int status = find (pid, &base);
-  if (status != 0)
-    return status;
   shm_reader_t *self;
-  status = shm_reader_over (base, &self);
+  int status = shm_reader_over (base, &self);
   if (status != 0) {
     munmap (base, SHM_SIZE);
     return status;
@@ -223,6 +103,20 @@ int shm_reader_open (pid_t pid, shm_reader_t **ret_self)
   self->mapped = 1;
   *ret_self = self;
   return 0;
+}
+
+int shm_reader_open (pid_t pid, shm_reader_t **ret_self)
+{
+  void *base = NULL;
+  int status = shm_find (pid, &base);
+  return status == 0 ? open_over (base, ret_self) : status;
+}
+
+int shm_reader_of_fd (int fd, pid_t pid, uid_t uid, shm_reader_t **ret_self)
+{
+  void *base = NULL;
+  int status = shm_find_passed (fd, pid, uid, &base);
+  return status == 0 ? open_over (base, ret_self) : status;
 }
 
 void shm_reader_destroy (shm_reader_t **self_p)
@@ -371,7 +265,7 @@ static int thread_lives (pid_t pid, uint32_t tid, int same_namespace)
   struct dirent *entry;
   while (!lives && (entry = readdir (directory))) {
     snprintf (path, sizeof path, "/proc/%d/task/%s/status", (int) pid, entry->d_name);
-    lives = entry->d_name[0] != '.' && inner_id (path, "NSpid:") == tid;
+    lives = entry->d_name[0] != '.' && shm_find_inner (path, "NSpid:") == tid;
   }
   closedir (directory);
   return lives;
@@ -519,8 +413,9 @@ static uint8_t *spool_data (void *base, unsigned slot)
 void *shm_spool_reserve (shm_reader_t *self, unsigned *ret_slot)
 {
   for (unsigned slot = 0; slot < SHM_SPOOL_SLOTS; slot++)
-    if (spool_number (self->base, slot) == 0) {
+    if (slot >= self->slots || spool_number (self->base, slot) == 0) {
       *ret_slot = slot;
+      self->slots = slot < self->slots ? self->slots : slot + 1;
       return spool_data (self->base, slot);
     }
   return NULL;
@@ -551,7 +446,7 @@ void shm_spool_seal (shm_reader_t *self, unsigned slot, uint64_t number, size_t 
 unsigned shm_spool_release (shm_reader_t *self, uint64_t number)
 {
   unsigned freed = 0;
-  for (unsigned slot = 0; slot < SHM_SPOOL_SLOTS; slot++) {
+  for (unsigned slot = 0; slot < self->slots; slot++) {
     uint64_t mine = spool_number (self->base, slot);
     if (mine == 0 || mine > number)
       continue;
@@ -581,7 +476,7 @@ const void *shm_spool_next (shm_reader_t *self, uint64_t after, uint64_t *ret_nu
   for (;;) {
     unsigned best = SHM_SPOOL_SLOTS;
     uint64_t lowest = UINT64_MAX;
-    for (unsigned slot = 0; slot < SHM_SPOOL_SLOTS; slot++) {
+    for (unsigned slot = 0; slot < self->slots; slot++) {
       uint64_t number = spool_number (self->base, slot);
       if (number > after && (best == SHM_SPOOL_SLOTS || number < lowest)) {
         lowest = number;
@@ -602,7 +497,7 @@ const void *shm_spool_next (shm_reader_t *self, uint64_t after, uint64_t *ret_nu
 uint64_t shm_spool_last (shm_reader_t *self)
 {
   uint64_t last = 0;
-  for (unsigned slot = 0; slot < SHM_SPOOL_SLOTS; slot++) {
+  for (unsigned slot = 0; slot < self->slots; slot++) {
     uint64_t number = spool_number (self->base, slot);
     last = number > last ? number : last;
   }
@@ -612,7 +507,7 @@ uint64_t shm_spool_last (shm_reader_t *self)
 unsigned shm_spool_used (shm_reader_t *self)
 {
   unsigned used = 0;
-  for (unsigned slot = 0; slot < SHM_SPOOL_SLOTS; slot++)
+  for (unsigned slot = 0; slot < self->slots; slot++)
     used += spool_number (self->base, slot) != 0;
   return used;
 }

@@ -15,6 +15,8 @@ typedef struct shm_reader_t shm_reader_t;
  * WEFT_E_VERSION, WEFT_E_MALFORMED, WEFT_E_DENIED. Never opens anything but a
  * memfd of the right name. */
 int shm_reader_open (pid_t pid, shm_reader_t **ret_self);
+/* The same of a descriptor that the process has passed (find.h); fd stays the caller's. */
+int shm_reader_of_fd (int fd, pid_t pid, uid_t uid, shm_reader_t **ret_self);
 /* The same over memory of the caller's (tests, benchmarks), SHM_SIZE bytes, not unmapped. */
 int shm_reader_over (void *base, shm_reader_t **ret_self);
 void shm_reader_destroy (shm_reader_t **self_p);

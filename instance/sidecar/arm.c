@@ -14,9 +14,15 @@ typedef struct {
   shm_filter_t filter;
 } plan_t;
 
+/* Of one epoch of one controller: the same for all processes of a tree. */
+typedef struct {
+  unsigned users;
+  uint32_t count;
+  weft_instruction_t *instructions;
+} live_t;
+
 struct car_arm_t {
-  weft_instruction_t *live;
-  uint32_t live_count;
+  live_t *live; /* NULL: none */
   uint8_t controller[WEFT_UUID_SIZE];
   int has_state, heard;
   uint64_t epoch, seq;
@@ -41,11 +47,50 @@ car_arm_t *car_arm_new (const uint8_t boot[WEFT_UUID_SIZE])
   return self;
 }
 
+static void drop_live (car_arm_t *self)
+{
+  if (self->live && --self->live->users == 0) {
+    free (self->live->instructions);
+    free (self->live);
+  }
+  self->live = NULL;
+}
+
+/* 1: taken out of the message. */
+static int take_live (car_arm_t *self, weft_bus_message_t *message)
+{
+  if (self->has_state && self->epoch == message->epoch && self->live &&
+      memcmp (self->controller, message->controller, WEFT_UUID_SIZE) == 0)
+    return 1; /* these are the ones */
+  live_t *live = calloc (1, sizeof *live);
+  if (!live)
+    return 0;
+  live->users = 1;
+  live->count = message->instruction_count;
+  live->instructions = message->instructions;
+  message->instructions = NULL;
+  message->instruction_count = 0;
+  drop_live (self);
+  self->live = live;
+  return 1;
+}
+
+void car_arm_inherit (car_arm_t *self, const car_arm_t *parent)
+{
+  drop_live (self);
+  *self = *parent;
+  if (self->live)
+    self->live->users++;
+  self->hello_ns = 0;
+  if (self->has_state)
+    car_arm_forget_probe (self);
+}
+
 void car_arm_destroy (car_arm_t **self_p)
 {
   if (!self_p || !*self_p)
     return;
-  free ((*self_p)->live);
+  drop_live (*self_p);
   free (*self_p);
   *self_p = NULL;
 }
@@ -58,11 +103,8 @@ void car_arm_said_hello (car_arm_t *self, uint64_t mono_ns)
 
 void car_arm_take_state (car_arm_t *self, weft_bus_message_t *message, int alone, uint64_t mono_ns)
 {
-  free (self->live);
-  self->live = message->instructions;
-  self->live_count = message->instruction_count;
-  message->instructions = NULL;
-  message->instruction_count = 0;
+  if (!take_live (self, message))
+    return; /* the next heartbeat shows that we are behind */
   if (memcmp (self->controller, message->controller, WEFT_UUID_SIZE) != 0) {
     memcpy (self->controller, message->controller, WEFT_UUID_SIZE);
     self->heard = 0;
@@ -162,11 +204,13 @@ static void add_rule (plan_t *plan, const weft_instruction_t *instruction)
   memcpy (rule->match, instruction->match, strnlen (instruction->match, sizeof rule->match - 1));
 }
 
+/* An instruction for a process is one for what it has forked, too. */
 static int selects (const weft_instruction_t *instruction, const weft_subject_t *subject)
 {
-  for (uint32_t i = 0; i < instruction->selector_count && i < WEFT_SELECTORS_MAX; i++)
-    if (weft_selector_holds (instruction->selectors[i], subject))
-      return 1;
+  for (; subject; subject = subject->parent)
+    for (uint32_t i = 0; i < instruction->selector_count && i < WEFT_SELECTORS_MAX; i++)
+      if (weft_selector_holds (instruction->selectors[i], subject))
+        return 1;
   return 0;
 }
 
@@ -175,8 +219,8 @@ static void make_plan (const car_arm_t *self, const weft_subject_t *subject, pla
 {
   memset (plan, 0, sizeof *plan); /* rules are compared whole, behind the end of `match` too */
   plan->lease_ms = WEFT_LEASE_MS;
-  for (uint32_t i = 0; self->has_state && i < self->live_count; i++) {
-    const weft_instruction_t *instruction = &self->live[i];
+  for (uint32_t i = 0; self->has_state && self->live && i < self->live->count; i++) {
+    const weft_instruction_t *instruction = &self->live->instructions[i];
     uint32_t actions = instruction->actions & CAR_ARM_ACTIONS;
     if (actions == 0 || !selects (instruction, subject))
       continue;

@@ -33,6 +33,10 @@ typedef struct car_arm_t car_arm_t;
 car_arm_t *car_arm_new (const uint8_t boot[WEFT_UUID_SIZE]);
 void car_arm_destroy (car_arm_t **self_p);
 
+/* Of a forked child, whose memory begins with what its parent's holds: knows what the parent knows, and
+ * tells its probe the same, so that nothing is off in between. */
+void car_arm_inherit (car_arm_t *self, const car_arm_t *parent);
+
 /* A HELLO went out at mono_ns. */
 void car_arm_said_hello (car_arm_t *self, uint64_t mono_ns);
 /* Takes the instructions out of a STATE. alone: it came on our own topic. */

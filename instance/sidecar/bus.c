@@ -9,13 +9,17 @@
 
 #include "../../common/status.h"
 
-#define TOPICS_MAX 4 /* all, instance/<uuid>, service/<name> and the one that follows it */
+typedef struct {
+  char text[WEFT_TOPIC_MAX];
+  unsigned users; /* who want it; 0: a free place */
+} topic_t;
 
 struct car_bus_t {
   void *context, *instructions, *reports;
   void *monitor; /* of reports */
   uint64_t garbage;
-  char topic[TOPICS_MAX][WEFT_TOPIC_MAX]; /* subscribed; "" is a free place */
+  topic_t *topic;
+  unsigned topic_count;
 };
 
 static int set_option (void *socket, int option, int value)
@@ -117,39 +121,63 @@ void car_bus_destroy (car_bus_t **self_p)
     zmq_close (self->reports);
   if (self->context)
     zmq_ctx_term (self->context);
+  free (self->topic);
   free (self);
   *self_p = NULL;
 }
 
-/* The place of a topic of `size` bytes, or NULL. "" finds a free one. */
-static char *find_topic (car_bus_t *self, const char *topic, size_t size)
+/* The place of a topic of `size` bytes that somebody wants, or NULL. */
+static topic_t *find_topic (car_bus_t *self, const char *topic, size_t size)
 {
-  for (unsigned i = 0; i < TOPICS_MAX; i++)
-    if (strlen (self->topic[i]) == size && memcmp (self->topic[i], topic, size) == 0)
-      return self->topic[i];
+  for (unsigned i = 0; i < self->topic_count; i++)
+    if (self->topic[i].users && strlen (self->topic[i].text) == size &&
+        memcmp (self->topic[i].text, topic, size) == 0)
+      return &self->topic[i];
   return NULL;
+}
+
+static topic_t *free_topic (car_bus_t *self)
+{
+  for (unsigned i = 0; i < self->topic_count; i++)
+    if (!self->topic[i].users)
+      return &self->topic[i];
+  if (self->topic_count == CAR_BUS_TOPICS_MAX)
+    return NULL;
+  topic_t *grown = realloc (self->topic, (self->topic_count + 1) * sizeof *grown);
+  if (!grown)
+    return NULL;
+  self->topic = grown;
+  return &grown[self->topic_count++];
 }
 
 int car_bus_subscribe (car_bus_t *self, const char *topic)
 {
   size_t size = strlen (topic);
-  char *place = find_topic (self, "", 0);
   if (size == 0 || size >= WEFT_TOPIC_MAX)
     return WEFT_E_RANGE;
+  topic_t *place = find_topic (self, topic, size);
+  if (place) {
+    place->users++;
+    return 0;
+  }
+  place = free_topic (self);
   if (!place)
     return WEFT_E_FULL;
+  place->users = 0;
   if (zmq_setsockopt (self->instructions, ZMQ_SUBSCRIBE, topic, size) != 0)
     return WEFT_E_IO;
-  memcpy (place, topic, size + 1);
+  memcpy (place->text, topic, size + 1);
+  place->users = 1;
   return 0;
 }
 
 int car_bus_unsubscribe (car_bus_t *self, const char *topic)
 {
-  char *place = find_topic (self, topic, strlen (topic));
-  if (!place || !topic[0])
+  topic_t *place = find_topic (self, topic, strlen (topic));
+  if (!place)
     return WEFT_E_NOT_FOUND;
-  place[0] = '\0';
+  if (--place->users)
+    return 0;
   return zmq_setsockopt (self->instructions, ZMQ_UNSUBSCRIBE, topic, strlen (topic)) == 0 ? 0 : WEFT_E_IO;
 }
 
@@ -167,10 +195,10 @@ int car_bus_push (void *self_v, const void *data, size_t size)
 /* One multipart message: [topic][map], nothing else. 0; WEFT_E_NOT_FOUND: none
  * is waiting; WEFT_E_MALFORMED: skipped. ZeroMQ delivers multipart messages
  * whole and filters by prefix: the topic is compared here. */
-static int receive_one (car_bus_t *self, weft_bus_message_t *ret_message, int *ret_alone)
+static int receive_one (car_bus_t *self, weft_bus_message_t *ret_message, const char **ret_topic)
 {
-  static const char own[] = "instance/";
-  int status = 0, alone = 0, more = 1;
+  const topic_t *topic = NULL;
+  int status = 0, more = 1;
   for (int part = 0; more; part++) {
     zmq_msg_t frame;
     zmq_msg_init (&frame);
@@ -182,24 +210,24 @@ static int receive_one (car_bus_t *self, weft_bus_message_t *ret_message, int *r
     const char *data = zmq_msg_data (&frame);
     size_t size = zmq_msg_size (&frame);
     more = zmq_msg_more (&frame);
-    if (part != (more ? 0 : 1) || (part == 0 && (size == 0 || !find_topic (self, data, size))))
+    if (part == 0)
+      topic = size < WEFT_TOPIC_MAX ? find_topic (self, data, size) : NULL;
+    if (part != (more ? 0 : 1) || !topic)
       status = WEFT_E_MALFORMED;
-    else if (part == 0)
-      alone = size > sizeof own - 1 && memcmp (data, own, sizeof own - 1) == 0;
-    else if (status == 0)
+    else if (part == 1 && status == 0)
       status = weft_bus_unpack (data, size, ret_message);
     zmq_msg_close (&frame);
   }
   if (status < 0)
     return WEFT_E_MALFORMED;
-  *ret_alone = alone;
+  *ret_topic = topic->text;
   return 0;
 }
 
-int car_bus_receive (car_bus_t *self, weft_bus_message_t *ret_message, int *ret_alone)
+int car_bus_receive (car_bus_t *self, weft_bus_message_t *ret_message, const char **ret_topic)
 {
   for (int i = 0; i < CAR_BUS_RECEIVE_HWM; i++) {
-    int status = receive_one (self, ret_message, ret_alone);
+    int status = receive_one (self, ret_message, ret_topic);
     if (status != WEFT_E_MALFORMED)
       return status;
     self->garbage++;

@@ -17,6 +17,7 @@
 #define CAR_BUS_RECONNECT_MS  50   /* first pause before another connect */
 #define CAR_BUS_RECONNECT_MAX 500
 #define CAR_BUS_FDS_MAX       4
+#define CAR_BUS_TOPICS_MAX    4096 /* two for every process of a tree, and room for those that end */
 
 typedef struct car_bus_t car_bus_t;
 
@@ -27,14 +28,15 @@ int car_bus_new (const char *controller, const weft_keys_t *keys, car_bus_t **re
                  size_t why_size);
 void car_bus_destroy (car_bus_t **self_p);
 
+/* Several may want the same topic: it ends with the last of them. */
 int car_bus_subscribe (car_bus_t *self, const char *topic);
 int car_bus_unsubscribe (car_bus_t *self, const char *topic);
 /* 0; WEFT_E_BUSY: nobody takes it now; WEFT_E_IO. `self` is a car_bus_t. */
 int car_bus_push (void *self, const void *data, size_t size);
-/* 0 and a message (weft_bus_clear it) with *ret_alone 1 if it came on this
- * instance's own topic; WEFT_E_NOT_FOUND: none is waiting. What is no message
- * of ours is skipped and counted. */
-int car_bus_receive (car_bus_t *self, weft_bus_message_t *ret_message, int *ret_alone);
+/* 0 and a message (weft_bus_clear it) with the topic it came on, borrowed until the
+ * next call; WEFT_E_NOT_FOUND: none is waiting. What is no message of ours is
+ * skipped and counted. */
+int car_bus_receive (car_bus_t *self, weft_bus_message_t *ret_message, const char **ret_topic);
 /* Messages skipped. */
 uint64_t car_bus_garbage (const car_bus_t *self);
 /* Waits for a message, room to push (if want_push) or one of `fds`, at most

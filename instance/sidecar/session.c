@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session.h"
 
-#include <dirent.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "../../common/clocks.h"
 #include "../../common/log.h"
 #include "../../common/status.h"
 #include "arm.h"
-#include "bus.h"
 #include "claim.h"
 #include "drain.h"
+#include "lineage.h"
 
 #define PENDING_TICK_MS 2   /* the probe answers a configuration within a few of these */
 #define PENDING_SLOW_MS 20  /* one that does not is looked at less often */
@@ -25,44 +22,43 @@
 
 typedef enum { WORKING, LEAVING, CLOSING, DONE } phase_t;
 
-typedef struct {
-  const car_session_options_t *options;
+struct car_session_t {
+  car_session_options_t options;
   car_target_t target;
   shm_reader_t *reader;
   uint8_t instance[WEFT_UUID_SIZE], start[WEFT_UUID_SIZE], boot[WEFT_UUID_SIZE];
-  char host[WEFT_HOST_MAX], service[WEFT_SERVICE_MAX], service_topic[WEFT_TOPIC_MAX];
+  char host[WEFT_HOST_MAX], service[WEFT_SERVICE_MAX], service_topic[WEFT_TOPIC_MAX], topic[WEFT_TOPIC_MAX];
   uint8_t controller[WEFT_UUID_SIZE];
+  car_lineage_t lineage;
   car_bus_t *bus;
   car_arm_t *arm;
   car_drain_t *drain;
-  int signals;
   phase_t phase;
   int gone; /* the process has ended */
   char reason[16];
   uint64_t image;
-  int hello_due, ack_due, bye_due, blocked, listed;
+  int hello_due, hello_said, ack_due, bye_due, blocked, listed;
   int more;    /* the last look at the rings left something in them */
   int emptied; /* closing: everything was acknowledged */
   int told;    /* to end, by a signal */
   uint64_t drain_next_ns, hello_pause_ms, hello_next_ns, ack_next_ns, look_next_ns, image_next_ns;
+  uint64_t exec_until_ns; /* 0, or: it runs another program, whose probe is waited for */
   uint64_t began_ns, young_until_ns, phase_until_ns, left_ns;
-} session_t;
+};
 
 static uint64_t after (uint64_t now, uint64_t ms)
 {
   return now + ms * WEFT_NS_PER_MS;
 }
 
-static int is_active (session_t *self)
+static int is_active (car_session_t *self)
 {
-  shm_status_t status;
-  shm_reader_status (self->reader, &status);
-  return status.actions != 0;
+  return __atomic_load_n (&shm_status (shm_reader_base (self->reader))->actions, __ATOMIC_RELAXED) != 0;
 }
 
 /* ---- what is said to the controller -------------------------------------- */
 
-static int push_up (session_t *self, weft_up_message_t *message)
+static int push_up (car_session_t *self, weft_up_message_t *message)
 {
   void *data;
   size_t size;
@@ -79,7 +75,7 @@ static int push_up (session_t *self, weft_up_message_t *message)
   return status;
 }
 
-static void set_counters (session_t *self, weft_up_message_t *message)
+static void set_counters (car_session_t *self, weft_up_message_t *message)
 {
   shm_status_t status;
   shm_reader_status (self->reader, &status);
@@ -101,7 +97,7 @@ static void set_counters (session_t *self, weft_up_message_t *message)
   message->slots_foreign = status.slots_foreign;
 }
 
-static void say_hello (session_t *self, uint64_t now)
+static void say_hello (car_session_t *self, uint64_t now)
 {
   if (!self->hello_due || now < self->hello_next_ns)
     return;
@@ -115,12 +111,13 @@ static void say_hello (session_t *self, uint64_t now)
   if (push_up (self, &message) < 0)
     return;
   car_arm_said_hello (self->arm, now);
+  self->hello_said = 1;
   self->hello_next_ns = after (now, self->hello_pause_ms);
   if (self->hello_pause_ms < CAR_SESSION_HELLO_MAX_MS)
     self->hello_pause_ms *= 2;
 }
 
-static void say_ack (session_t *self, uint64_t now)
+static void say_ack (car_session_t *self, uint64_t now)
 {
   if (now >= self->ack_next_ns)
     self->ack_due = 1;
@@ -136,33 +133,14 @@ static void say_ack (session_t *self, uint64_t now)
   self->ack_next_ns = after (now, CAR_SESSION_ACK_MS);
 }
 
-static unsigned count_threads (pid_t pid)
-{
-  char path[64], file[320], comm[32];
-  unsigned count = 0;
-  snprintf (path, sizeof path, "/proc/%d/task", (int) pid);
-  DIR *dir = opendir (path);
-  struct dirent *entry;
-  while (dir && (entry = readdir (dir))) {
-    if (entry->d_name[0] == '.')
-      continue;
-    snprintf (file, sizeof file, "task/%s/comm", entry->d_name);
-    if (car_target_read (pid, file, comm, sizeof comm) > 0)
-      count += strncmp (comm, PROBE_THREAD, sizeof PROBE_THREAD - 1) == 0;
-  }
-  if (dir)
-    closedir (dir);
-  return count;
-}
-
-static void say_bye (session_t *self)
+static void say_bye (car_session_t *self)
 {
   if (!self->bye_due)
     return;
   weft_up_message_t message = {.kind = WEFT_UP_BYE};
   set_counters (self, &message);
   message.active = 0;
-  message.threads_left = self->gone ? 0 : count_threads (self->target.pid);
+  message.threads_left = self->gone ? 0 : car_target_threads (self->target.pid, PROBE_THREAD);
   if (strcmp (self->reason, "exited") == 0) /* what it had rewritten went with it */
     message.slots_written = message.slots_restored = message.slots_foreign = 0;
   snprintf (message.reason, sizeof message.reason, "%s", self->reason);
@@ -172,7 +150,7 @@ static void say_bye (session_t *self)
 
 /* ---- what the process is -------------------------------------------------- */
 
-static void request_hello (session_t *self, uint64_t now)
+static void request_hello (car_session_t *self, uint64_t now)
 {
   self->hello_due = 1;
   self->hello_pause_ms = CAR_SESSION_HELLO_MS;
@@ -181,10 +159,10 @@ static void request_hello (session_t *self, uint64_t now)
 }
 
 /* Name, version and ports as they are now; a HELLO when they have changed. */
-static void look_at_target (session_t *self, uint64_t now)
+static void look_at_target (car_session_t *self, uint64_t now)
 {
   car_target_t target;
-  if (car_target_identify (self->options->pid, self->service, &target) < 0)
+  if (car_target_identify (self->options.pid, self->service, &target) < 0)
     return;
   const shm_head_t *head = shm_reader_base (self->reader);
   char vm[sizeof head->vm + 1] = "", version[sizeof head->vm_version + 1] = "";
@@ -213,27 +191,27 @@ static void look_at_target (session_t *self, uint64_t now)
   request_hello (self, now);
 }
 
-static void take_probe (session_t *self)
+static void take_probe (car_session_t *self)
 {
   memcpy (self->start, ((const shm_head_t *) shm_reader_base (self->reader))->start, WEFT_UUID_SIZE);
-  car_claim_service (self->reader, self->options->service, self->service);
-  self->image = car_target_image (self->options->pid);
+  car_claim_service (self->reader, self->options.service, self->service);
+  self->image = car_target_image (self->options.pid);
 }
 
-static void collect_all (session_t *self)
+static void collect_all (car_session_t *self)
 {
-  for (unsigned i = 0; i < COLLECTS_MAX && car_drain_collect (self->drain, self->options->pid) == 0; i++)
+  for (unsigned i = 0; i < COLLECTS_MAX && car_drain_collect (self->drain, self->options.pid) == 0; i++)
     if (car_drain_push (self->drain, car_bus_push, self->bus, weft_mono_ns ()) < 0)
       break;
 }
 
-static void end_phase (session_t *self, phase_t phase, uint64_t now, uint64_t patience_ms)
+static void end_phase (car_session_t *self, phase_t phase, uint64_t now, uint64_t patience_ms)
 {
   self->phase = phase;
   self->phase_until_ns = after (now, patience_ms);
 }
 
-static void begin_closing (session_t *self, const char *reason, uint64_t now)
+static void begin_closing (car_session_t *self, const char *reason, uint64_t now)
 {
   snprintf (self->reason, sizeof self->reason, "%s", reason);
   collect_all (self);
@@ -243,7 +221,7 @@ static void begin_closing (session_t *self, const char *reason, uint64_t now)
              strcmp (reason, "exited") == 0 && !self->told ? CAR_SESSION_GONE_MS : CAR_SESSION_CLOSE_MS);
 }
 
-static void begin_leaving (session_t *self, uint64_t now)
+void car_session_leave (car_session_t *self, uint64_t now)
 {
   if (self->phase != WORKING)
     return;
@@ -252,50 +230,60 @@ static void begin_leaving (session_t *self, uint64_t now)
   end_phase (self, LEAVING, now, CAR_SESSION_LEAVE_MS);
 }
 
-/* The process runs another program now: what the old probe left is told, then
- * the session goes on with the probe of the new image, if one comes. */
-static void follow_exec (session_t *self, uint64_t now)
+/* The session goes on with the probe of a new image: the same instance, another start. */
+int car_session_become (car_session_t *self, shm_reader_t **next_p, uint64_t now)
 {
+  car_drain_t *drain = NULL;
   collect_all (self);
   car_drain_push (self->drain, car_bus_push, self->bus, now);
-  shm_reader_t *next = NULL;
-  if (car_claim_await (self->options->pid, self->options->pidfd, self->start, CAR_SESSION_EXEC_MS, &next) <
-          0 ||
-      car_claim_take (next, self->instance, self->instance) < 0) {
-    shm_reader_destroy (&next);
-    begin_closing (self, "exited", weft_mono_ns ());
-    return;
-  }
-  car_drain_t *drain;
-  if (car_drain_new (next, self->instance, self->boot, &drain) < 0) {
-    shm_reader_destroy (&next);
-    begin_closing (self, "lost", weft_mono_ns ());
-    return;
-  }
+  int status = car_claim_take (*next_p, self->instance, self->instance);
+  if (status == 0)
+    status = car_drain_new (*next_p, self->instance, self->boot, &drain);
+  if (status < 0)
+    return status;
   car_drain_destroy (&self->drain);
   shm_reader_destroy (&self->reader);
-  self->reader = next;
+  self->reader = *next_p;
+  *next_p = NULL;
   self->drain = drain;
-  now = weft_mono_ns ();
+  self->exec_until_ns = 0;
   take_probe (self);
   car_arm_forget_probe (self->arm);
   self->young_until_ns = after (now, CAR_SESSION_YOUNG_MS);
   look_at_target (self, now);
   request_hello (self, now);
+  return 0;
 }
 
-static void watch_process (session_t *self, uint64_t now)
+/* The process runs another program: what the old probe left is told, and the probe of the new one is waited
+ * for, if one comes. */
+static void await_exec (car_session_t *self, uint64_t now)
+{
+  shm_reader_t *next = NULL;
+  if (shm_reader_open (self->options.pid, &next) == 0) {
+    const shm_head_t *head = shm_reader_base (next);
+    if (memcmp (head->start, self->start, WEFT_UUID_SIZE) != 0)
+      car_session_become (self, &next, now);
+    shm_reader_destroy (&next);
+  }
+  if (self->exec_until_ns && now >= self->exec_until_ns)
+    begin_closing (self, "exited", now);
+}
+
+static void watch_process (car_session_t *self, uint64_t now)
 {
   int young = now < self->young_until_ns;
   if (now >= self->image_next_ns) {
     self->image_next_ns = after (now, young ? CAR_SESSION_YOUNG_TICK_MS : CAR_SESSION_TICK_MS);
-    uint64_t image = car_target_image (self->options->pid);
-    if (image && self->image && image != self->image) {
-      follow_exec (self, now);
-      return;
-    }
+    uint64_t image = car_target_image (self->options.pid);
+    if (image && self->image && image != self->image)
+      self->exec_until_ns = after (now, CAR_SESSION_EXEC_MS);
     if (image)
       self->image = image;
+  }
+  if (self->exec_until_ns) {
+    await_exec (self, now);
+    return;
   }
   if (now >= self->look_next_ns) {
     look_at_target (self, now);
@@ -305,7 +293,7 @@ static void watch_process (session_t *self, uint64_t now)
 
 /* ---- what comes in --------------------------------------------------------- */
 
-static void meet_controller (session_t *self, const uint8_t uuid[WEFT_UUID_SIZE], uint64_t now)
+static void meet_controller (car_session_t *self, const uint8_t uuid[WEFT_UUID_SIZE], uint64_t now)
 {
   if (memcmp (self->controller, uuid, WEFT_UUID_SIZE) == 0)
     return;
@@ -314,8 +302,15 @@ static void meet_controller (session_t *self, const uint8_t uuid[WEFT_UUID_SIZE]
   request_hello (self, now);
 }
 
-static void take_message (session_t *self, weft_bus_message_t *message, int alone, uint64_t now)
+int car_session_listens (const car_session_t *self, const char *topic)
 {
+  return strcmp (topic, self->topic) == 0 || strcmp (topic, WEFT_TOPIC_ALL) == 0 ||
+         strcmp (topic, self->service_topic) == 0;
+}
+
+void car_session_take (car_session_t *self, weft_bus_message_t *message, const char *topic, uint64_t now)
+{
+  int alone = strcmp (topic, self->topic) == 0;
   switch (message->kind) {
   case WEFT_BUS_HEARTBEAT:
     meet_controller (self, message->controller, now);
@@ -335,55 +330,47 @@ static void take_message (session_t *self, weft_bus_message_t *message, int alon
     break;
   case WEFT_BUS_LEAVE:
     if (alone)
-      begin_leaving (self, now);
+      car_session_leave (self, now);
     break;
   }
 }
 
-static void take_messages (session_t *self, uint64_t now)
+void car_session_end (car_session_t *self, uint64_t now)
 {
-  weft_bus_message_t message;
-  int alone;
-  while (car_bus_receive (self->bus, &message, &alone) == 0) {
-    take_message (self, &message, alone, now);
-    weft_bus_clear (&message);
-  }
-}
-
-static void take_signal (session_t *self, uint64_t now)
-{
-  struct signalfd_siginfo info;
-  if (read (self->signals, &info, sizeof info) != (ssize_t) sizeof info)
-    return;
   self->told = 1;
   if (self->phase == CLOSING)
     self->phase_until_ns = now;
-  begin_leaving (self, now);
+  car_session_leave (self, now);
 }
 
-/* ---- the loop --------------------------------------------------------------- */
+void car_session_gone (car_session_t *self, uint64_t now)
+{
+  if (self->gone)
+    return;
+  self->gone = 1;
+  if (self->phase != CLOSING)
+    begin_closing (self, "exited", now);
+}
 
-static void tell_listed (session_t *self, uint64_t now)
+/* ---- one step --------------------------------------------------------------- */
+
+static void tell_listed (car_session_t *self, uint64_t now)
 {
   int answered = car_arm_has_state (self->arm);
   if (self->listed || (!answered && now < after (self->began_ns, CAR_SESSION_LISTED_MS)))
     return;
   self->listed = 1;
-  if (self->options->listed)
-    self->options->listed (self->options->listed_arg, &self->target, answered);
+  if (self->options.listed)
+    self->options.listed (self->options.listed_arg, &self->target, answered);
 }
 
-static void step_working (session_t *self, uint64_t now)
+static void step_working (car_session_t *self, uint64_t now)
 {
   watch_process (self, now);
   if (self->phase != WORKING)
     return;
-  weft_subject_t subject = {.service = self->target.service,
-                            .vm = self->target.vm,
-                            .host = self->host,
-                            .instance = self->instance,
-                            .pid = self->target.pid};
-  car_arm_apply (self->arm, self->reader, &subject, now);
+  if (!self->exec_until_ns)
+    car_arm_apply (self->arm, self->reader, car_lineage_subject (&self->lineage), now);
   if (car_arm_settled (self->arm, self->reader, now)) {
     collect_all (self); /* S1: what was written under the configuration before */
     self->ack_due = 1;
@@ -392,22 +379,25 @@ static void step_working (session_t *self, uint64_t now)
   tell_listed (self, now);
 }
 
-static void step_leaving (session_t *self, uint64_t now)
+static void step_leaving (car_session_t *self, uint64_t now)
 {
   shm_status_t status;
   shm_reader_status (self->reader, &status);
   if (status.state == SHM_STATE_LEFT && self->left_ns == 0)
     self->left_ns = now;
   int left = self->left_ns != 0;
-  if (left && (count_threads (self->target.pid) == 0 || now >= after (self->left_ns, THREAD_WAIT_MS)))
+  if (left && (car_target_threads (self->target.pid, PROBE_THREAD) == 0 ||
+               now >= after (self->left_ns, THREAD_WAIT_MS)))
     begin_closing (self, "detach", now);
   else if (now >= self->phase_until_ns)
     begin_closing (self, left ? "detach" : "lost", now);
 }
 
 /* The BYE follows the acknowledgement of the last batch: nothing comes after it. */
-static void step_closing (session_t *self, uint64_t now)
+static void step_closing (car_session_t *self, uint64_t now)
 {
+  if (!self->hello_said) /* it ended before it was known */
+    say_hello (self, now);
   int rest = car_drain_waiting (self->drain) > 0;
   uint64_t bye_until_ns = after (now, CAR_SESSION_CLOSE_MS);
   if (!rest && !self->emptied && bye_until_ns < self->phase_until_ns) /* S4 */
@@ -419,7 +409,7 @@ static void step_closing (session_t *self, uint64_t now)
     self->phase = DONE;
 }
 
-static void step (session_t *self, uint64_t now)
+void car_session_step (car_session_t *self, uint64_t now)
 {
   self->blocked = 0;
   if (self->phase == WORKING)
@@ -428,13 +418,9 @@ static void step (session_t *self, uint64_t now)
     step_leaving (self, now);
   /* Not at every message: an acknowledgement would make a batch that makes another. */
   if (self->phase != WORKING || now >= self->drain_next_ns) {
-    int pause_ms = car_drain_collect (self->drain, self->options->pid);
+    int pause_ms = car_drain_collect (self->drain, self->options.pid);
     self->drain_next_ns = after (now, (uint64_t) pause_ms);
     self->more = pause_ms < CAR_DRAIN_INTERVAL_MS;
-  }
-  if (car_bus_interrupted (self->bus)) { /* in order again, from the first one that is not acknowledged */
-    car_drain_repush (self->drain);
-    request_hello (self, now);
   }
   int out = car_drain_push (self->drain, car_bus_push, self->bus, now) == 0;
   if (!out)
@@ -453,7 +439,13 @@ static int min_ms (int ms, uint64_t now, uint64_t until_ns)
   return left < (uint64_t) ms ? (int) left : ms;
 }
 
-static int next_wait_ms (session_t *self, uint64_t now)
+void car_session_interrupted (car_session_t *self, uint64_t now)
+{
+  car_drain_repush (self->drain); /* in order again, from the first one that is not acknowledged */
+  request_hello (self, now);
+}
+
+int car_session_wait_ms (car_session_t *self, uint64_t now)
 {
   int ms = CAR_SESSION_TICK_MS;
   if (self->phase == CLOSING && !self->more &&
@@ -472,6 +464,8 @@ static int next_wait_ms (session_t *self, uint64_t now)
     ms = min_ms (ms, now, self->hello_next_ns);
   if (now < self->young_until_ns)
     ms = min_ms (ms, now, self->image_next_ns);
+  if (self->exec_until_ns && ms > CAR_CLAIM_POLL_MIN_MS)
+    ms = CAR_CLAIM_POLL_MIN_MS;
   if (!self->listed)
     ms = min_ms (ms, now, after (self->began_ns, CAR_SESSION_LISTED_MS));
   if (car_drain_waiting (self->drain) > 0 && ms > CAR_SESSION_TICK_MS / 2)
@@ -479,83 +473,128 @@ static int next_wait_ms (session_t *self, uint64_t now)
   return ms;
 }
 
-static int loop (session_t *self)
+int car_session_done (const car_session_t *self)
 {
-  while (self->phase != DONE) {
-    uint32_t ready = 0;
-    int fds[2] = {self->signals, self->options->pidfd};
-    int status = car_bus_wait (self->bus, fds, self->gone ? 1 : 2, self->blocked,
-                               next_wait_ms (self, weft_mono_ns ()), &ready);
-    if (status < 0)
-      return status;
-    uint64_t now = weft_mono_ns ();
-    take_messages (self, now);
-    if (ready & 1u)
-      take_signal (self, now);
-    if ((ready & 2u) && !self->gone) {
-      self->gone = 1;
-      if (self->phase != CLOSING)
-        begin_closing (self, "exited", now);
-    }
-    step (self, now);
-  }
-  return 0;
+  return self->phase == DONE;
+}
+int car_session_blocked (const car_session_t *self)
+{
+  return self->blocked;
+}
+int car_session_leaving (const car_session_t *self)
+{
+  return self->phase == LEAVING || (self->phase == CLOSING && strcmp (self->reason, "detach") == 0);
 }
 
-static int open_signals (void)
+const car_session_options_t *car_session_options (const car_session_t *self)
 {
-  sigset_t set;
-  sigemptyset (&set);
-  sigaddset (&set, SIGTERM);
-  sigaddset (&set, SIGINT);
-  sigaddset (&set, SIGHUP);
-  return signalfd (-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  return &self->options;
 }
 
-static int set_up (session_t *self, char *why, size_t why_size)
+shm_reader_t *car_session_reader (car_session_t *self)
 {
-  char topic[WEFT_TOPIC_MAX];
+  return self->reader;
+}
+
+const uint8_t *car_session_instance (const car_session_t *self)
+{
+  return self->instance;
+}
+
+int car_session_descends (const car_session_t *self, const uint8_t instance[WEFT_UUID_SIZE])
+{
+  return car_lineage_holds (&self->lineage, instance);
+}
+
+/* ---- beginning and end ------------------------------------------------------ */
+
+/* What a forked child is, without looking. */
+static void inherit (car_session_t *self, const car_session_t *parent)
+{
+  pid_t pid = self->target.pid;
+  self->target = parent->target;
+  self->target.pid = pid;
+  memcpy (self->service, parent->service, sizeof self->service);
+  memcpy (self->controller, parent->controller, sizeof self->controller);
+}
+
+static int set_up (car_session_t *self)
+{
   uint64_t now = weft_mono_ns ();
+  const car_session_t *parent = self->options.parent;
+  int forked = parent && self->options.forked;
   gethostname (self->host, sizeof self->host - 1);
   weft_boot_id (self->boot);
   self->began_ns = now;
-  self->young_until_ns = self->options->launched ? after (now, CAR_SESSION_YOUNG_MS) : now;
-  self->look_next_ns = after (now, self->options->launched ? CAR_SESSION_YOUNG_TICK_MS : CAR_SESSION_LOOK_MS);
+  self->young_until_ns = self->options.launched ? after (now, CAR_SESSION_YOUNG_MS) : now;
+  self->look_next_ns = after (now, self->options.launched ? CAR_SESSION_YOUNG_TICK_MS : CAR_SESSION_LOOK_MS);
+  if (forked)
+    inherit (self, parent);
   take_probe (self);
-  self->signals = open_signals ();
+  weft_subject_t subject = {.service = self->target.service,
+                            .vm = self->target.vm,
+                            .host = self->host,
+                            .instance = self->instance,
+                            .pid = self->options.pid};
+  car_lineage_begin (&self->lineage, &subject, parent ? &parent->lineage : NULL);
+  self->options.parent = NULL;
   self->arm = car_arm_new (self->boot);
   int status = car_drain_new (self->reader, self->instance, self->boot, &self->drain);
-  if (!self->arm || self->signals < 0)
+  if (!self->arm)
     status = WEFT_E_NOMEM;
-  snprintf (why, why_size, "%s", weft_status_text (status));
-  if (status == 0)
-    status = car_bus_new (self->options->controller, self->options->keys, &self->bus, why, why_size);
   if (status < 0)
     return status;
-  car_bus_subscribe (self->bus, WEFT_TOPIC_ALL);
-  weft_topic_instance (topic, self->instance);
-  car_bus_subscribe (self->bus, topic);
-  look_at_target (self, now);
+  if (forked)
+    car_arm_inherit (self->arm, parent->arm);
+  weft_topic_instance (self->topic, self->instance);
+  status = car_bus_subscribe (self->bus, self->topic);
+  if (forked) {
+    weft_topic_service (self->service_topic, self->target.service);
+    car_bus_subscribe (self->bus, self->service_topic);
+  } else
+    look_at_target (self, now);
   request_hello (self, now);
   self->hello_pause_ms = CAR_SESSION_FIRST_MS;
-  return 0;
+  return status;
 }
 
-int car_session_run (const car_session_options_t *options, shm_reader_t **reader_p,
-                     const uint8_t instance[WEFT_UUID_SIZE], char *why, size_t why_size)
+int car_session_new (const car_session_options_t *options, car_bus_t *bus, shm_reader_t **reader_p,
+                     const uint8_t instance[WEFT_UUID_SIZE], car_session_t **ret_self)
 {
-  session_t self = {.options = options, .reader = *reader_p, .signals = -1, .target = {.pid = options->pid}};
+  car_session_t *self = calloc (1, sizeof *self);
+  if (!self) {
+    shm_reader_destroy (reader_p);
+    return WEFT_E_NOMEM;
+  }
+  self->options = *options;
+  self->reader = *reader_p;
   *reader_p = NULL;
-  memcpy (self.instance, instance, WEFT_UUID_SIZE);
-  int status = set_up (&self, why, why_size);
-  if (status == 0)
-    status = loop (&self);
-  car_bus_destroy (&self.bus);
-  car_drain_destroy (&self.drain);
-  car_arm_destroy (&self.arm);
-  if (self.signals >= 0)
-    close (self.signals);
-  car_claim_drop (self.reader);
-  shm_reader_destroy (&self.reader);
+  self->bus = bus;
+  self->target.pid = options->pid;
+  memcpy (self->instance, instance, WEFT_UUID_SIZE);
+  int status = set_up (self);
+  if (status < 0)
+    car_session_destroy (&self);
+  else
+    *ret_self = self;
   return status;
+}
+
+void car_session_destroy (car_session_t **self_p)
+{
+  car_session_t *self = *self_p;
+  if (!self)
+    return;
+  if (self->service_topic[0])
+    car_bus_unsubscribe (self->bus, self->service_topic);
+  if (self->topic[0])
+    car_bus_unsubscribe (self->bus, self->topic);
+  car_drain_destroy (&self->drain);
+  car_arm_destroy (&self->arm);
+  car_claim_drop (self->reader);
+  shm_reader_destroy (&self->reader);
+  if (self->options.pidfd >= 0)
+    close (self->options.pidfd);
+  free (self);
+  *self_p = NULL;
 }

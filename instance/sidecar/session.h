@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session: the life of a sidecar once its probe is there: one loop over the
- * bus, the shared memory and the process.
+/* session: what a sidecar does for one process once its probe is there, between
+ * the bus, the shared memory and the process; the loop around it, which serves
+ * all processes of a tree, is tree.h.
  *
  *   WORKING ──LEAVE, SIGTERM──▶ LEAVING ──probe has left──▶ CLOSING ──▶ DONE
  *      │                                                      ▲   all acknowledged,
@@ -9,7 +10,7 @@
  *
  *  S1  the last batch of an active time is on the socket before the ACK that
  *      says it is over, and before the BYE
- *  S2  every wait is bounded; without a controller the loop goes on
+ *  S2  no step waits; without a controller the session goes on
  *  S3  nothing is written into the process but its control page
  *  S4  what a process left when it ended is nowhere else, and nobody waits: it is kept for
  *      CAR_SESSION_GONE_MS, or until a signal; after a detach, and for the BYE alone,
@@ -19,6 +20,7 @@
 
 #include "../../common/keys.h"
 #include "../shm/reader.h"
+#include "bus.h"
 #include "target.h"
 
 #define CAR_SESSION_TICK_MS       1000  /* idle: one wake-up for this, one for the heartbeat */
@@ -39,23 +41,57 @@
 
 #define CAR_SESSION_EXEC_MS 5000 /* for that of a new image: it comes before main () */
 
+typedef struct car_session_t car_session_t;
+
 typedef struct {
   pid_t pid;
-  int pidfd;               /* borrowed */
-  const char *service;     /* given by the user, or NULL */
-  const char *controller;  /* base address */
-  const weft_keys_t *keys; /* for it; NULL: none */
+  int pidfd;               /* closed with the session; -1: the process has ended already */
+  const char *service;     /* given by the user, or NULL; borrowed */
+  const char *controller;  /* base address; borrowed */
+  const weft_keys_t *keys; /* for it; NULL: none; borrowed */
   int launched;            /* by `run`: the process is young */
+  /* In the same tree; NULL: none. Looked at by car_session_new alone. */
+  const car_session_t *parent;
+  int forked; /* from it, without exec: it is what its parent is */
   /* Called once: the controller knows the instance (answered 1), or did not
    * answer within CAR_SESSION_LISTED_MS (0). May be NULL. */
   void (*listed) (void *arg, const car_target_t *target, int answered);
   void *listed_arg;
 } car_session_options_t;
 
-/* Runs until the probe has left or the process has ended. Takes over a reader
- * that this process has claimed for `instance`. All signals are to be blocked.
- * 0, or a status with the reason in why. */
-int car_session_run (const car_session_options_t *options, shm_reader_t **reader_p,
-                     const uint8_t instance[WEFT_UUID_SIZE], char *why, size_t why_size);
+/* Takes over a reader that this process has claimed for `instance`, also on failure. The
+ * bus is borrowed. 0, or a status. */
+int car_session_new (const car_session_options_t *options, car_bus_t *bus, shm_reader_t **reader_p,
+                     const uint8_t instance[WEFT_UUID_SIZE], car_session_t **ret_self);
+void car_session_destroy (car_session_t **self_p);
+
+/* 1: what comes on this topic is for this one. */
+int car_session_listens (const car_session_t *self, const char *topic);
+/* What came in on such a topic. Takes the instructions out of a STATE. */
+void car_session_take (car_session_t *self, weft_bus_message_t *message, const char *topic, uint64_t now);
+/* The process has ended. */
+void car_session_gone (car_session_t *self, uint64_t now);
+/* The probe is to leave; `end`: because this sidecar was told to end, and a second time at once. */
+void car_session_leave (car_session_t *self, uint64_t now);
+void car_session_end (car_session_t *self, uint64_t now);
+/* The connection for reports was lost. */
+void car_session_interrupted (car_session_t *self, uint64_t now);
+/* The process runs another image whose probe is this one; *next_p is taken over if it can be. */
+int car_session_become (car_session_t *self, shm_reader_t **next_p, uint64_t now);
+/* Does what is due. */
+void car_session_step (car_session_t *self, uint64_t now);
+/* Milliseconds until the next step at the latest. */
+int car_session_wait_ms (car_session_t *self, uint64_t now);
+/* 1: something waits for room on the bus. */
+int car_session_blocked (const car_session_t *self);
+/* 1: it is over; to be destroyed. */
+int car_session_done (const car_session_t *self);
+/* 1: leaves, or has left, because it was told to. */
+int car_session_leaving (const car_session_t *self);
+/* 1: `instance` is among the ancestors of this one. */
+int car_session_descends (const car_session_t *self, const uint8_t instance[WEFT_UUID_SIZE]);
+const uint8_t *car_session_instance (const car_session_t *self);
+const car_session_options_t *car_session_options (const car_session_t *self);
+shm_reader_t *car_session_reader (car_session_t *self);
 
 #endif

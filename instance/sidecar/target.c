@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "target.h"
 
+#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -245,6 +246,25 @@ static int is_dumpable (const car_target_t *target)
   struct stat info;
   snprintf (path, sizeof path, "/proc/%d/mem", (int) target->pid);
   return stat (path, &info) < 0 || info.st_uid == target->uid;
+}
+
+unsigned car_target_threads (pid_t pid, const char *name)
+{
+  char path[64], file[320], comm[32];
+  unsigned count = 0;
+  snprintf (path, sizeof path, "/proc/%d/task", (int) pid);
+  DIR *dir = opendir (path);
+  struct dirent *entry;
+  while (dir && (entry = readdir (dir))) {
+    if (entry->d_name[0] == '.')
+      continue;
+    snprintf (file, sizeof file, "task/%s/comm", entry->d_name);
+    if (car_target_read (pid, file, comm, sizeof comm) > 0)
+      count += strncmp (comm, name, strlen (name)) == 0;
+  }
+  if (dir)
+    closedir (dir);
+  return count;
 }
 
 static int other_mounts (pid_t pid)

@@ -40,6 +40,8 @@ typedef struct {
 int car_target_identify (pid_t pid, const char *service, car_target_t *ret_target);
 /* 1: a living process VM. Less work than to identify it. */
 int car_target_is_vm (pid_t pid);
+/* Threads of it whose names begin with `name`. */
+unsigned car_target_threads (pid_t pid, const char *name);
 /* "HotSpot" for "jvm"; "process" for "". Never NULL. */
 const char *car_target_vm_name (const char *vm);
 /* Changes at every exec of the process; 0: cannot be read. */

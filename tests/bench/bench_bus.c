@@ -102,8 +102,8 @@ static void make_report (weft_report_t *report, weft_ids_t *ids)
 static void take_acks (car_bus_t *bus, car_drain_t *drain, uint64_t now)
 {
   weft_bus_message_t message;
-  int alone;
-  while (car_bus_receive (bus, &message, &alone) == 0) {
+  const char *topic;
+  while (car_bus_receive (bus, &message, &topic) == 0) {
     if (message.kind == WEFT_BUS_BATCH_ACK)
       car_drain_acked (drain, message.start, message.number, now);
     weft_bus_clear (&message);

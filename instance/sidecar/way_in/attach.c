@@ -17,7 +17,7 @@
 #include "../background.h"
 #include "../claim.h"
 #include "../paths.h"
-#include "../session.h"
+#include "../tree.h"
 #include "check.h"
 #include "hotspot.h"
 #include "ptrace.h"
@@ -130,7 +130,7 @@ static void work (const car_attach_options_t *options, pid_t pid, teller_t *tell
                                    .keys = options->keys,
                                    .listed = on_listed,
                                    .listed_arg = teller};
-  status = car_session_run (&session, &reader, result->instance, why, sizeof why);
+  status = car_tree_run (&session, NULL, &reader, result->instance, why, sizeof why);
   if (status < 0 && teller->fd >= 0) {
     result->joined = 0;
     snprintf (result->text, sizeof result->text, "cannot report on %d: %s", (int) pid, why);

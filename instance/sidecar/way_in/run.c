@@ -14,10 +14,11 @@
 
 #include "../../../common/log.h"
 #include "../../../common/status.h"
+#include "../arrivals.h"
 #include "../background.h"
 #include "../claim.h"
 #include "../paths.h"
-#include "../session.h"
+#include "../tree.h"
 
 #define LOADER       "ld-linux-x86-64"
 #define HEADERS_MAX  64 /* program headers that are looked at */
@@ -130,7 +131,8 @@ int car_run_check (const char *path, char *why, size_t why_size)
 }
 
 /* The sidecar's process, from here to its end. */
-static void work (const char *service, const char *controller, const weft_keys_t *keys, pid_t pid, int pidfd)
+static void work (const char *service, const char *controller, const weft_keys_t *keys, pid_t pid, int pidfd,
+                  const shm_tree_t *tree)
 {
   shm_reader_t *reader = NULL;
   uint8_t instance[WEFT_UUID_SIZE];
@@ -148,13 +150,13 @@ static void work (const char *service, const char *controller, const weft_keys_t
   }
   car_session_options_t session = {
       .pid = pid, .pidfd = pidfd, .service = service, .controller = controller, .keys = keys, .launched = 1};
-  if (car_session_run (&session, &reader, instance, why, sizeof why) < 0)
+  if (car_tree_run (&session, tree, &reader, instance, why, sizeof why) < 0)
     weft_log_error ("cannot report on %d: %s", (int) pid, why);
 }
 
-static int set_environment (const char *library)
+static int set_environment (const char *library, const shm_tree_t *tree)
 {
-  char number[16];
+  char number[16], digits[2 * sizeof *tree + 1];
   const char *others = getenv ("LD_PRELOAD");
   size_t size = strlen (library) + (others ? strlen (others) : 0) + 2;
   char *preload = malloc (size);
@@ -162,7 +164,10 @@ static int set_environment (const char *library)
     return WEFT_E_NOMEM;
   snprintf (preload, size, "%s%s%s", library, others && others[0] ? ":" : "", others ? others : "");
   snprintf (number, sizeof number, "%d", (int) getpid ());
-  int failed = setenv ("LD_PRELOAD", preload, 1) != 0 || setenv ("WEFT_PROBE_PID", number, 1) != 0;
+  for (size_t i = 0; i < sizeof *tree; i++)
+    sprintf (digits + 2 * i, "%02x", ((const uint8_t *) tree)[i]);
+  int failed = setenv ("LD_PRELOAD", preload, 1) != 0 || setenv ("WEFT_PROBE_PID", number, 1) != 0 ||
+               setenv ("WEFT_PROBE_TREE", digits, 1) != 0;
   free (preload);
   return failed ? WEFT_E_NOMEM : 0;
 }
@@ -187,14 +192,16 @@ int car_run (const char *service, const char *controller, const weft_keys_t *key
     weft_log_error ("cannot run %s: %s", command[0], why);
     return CAR_RUN_CANNOT;
   }
+  shm_tree_t tree;
   pid_t pid = getpid ();
   int pidfd = (int) syscall (SYS_pidfd_open, pid, 0);
-  int here = pidfd < 0 ? WEFT_E_UNSUPPORTED : car_background (pid, &pidfd, 1);
+  int here =
+      pidfd < 0 || car_arrivals_draw (&tree) < 0 ? WEFT_E_UNSUPPORTED : car_background (pid, &pidfd, 1);
   if (here == 0) {
-    work (service, controller, keys, pid, pidfd);
+    work (service, controller, keys, pid, pidfd, &tree);
     _exit (0);
   }
-  if (here < 0 || set_environment (library) < 0) {
+  if (here < 0 || set_environment (library, &tree) < 0) {
     weft_log_error ("cannot start a sidecar for %s (%s); free some memory, or run it without weft",
                     command[0], weft_status_text (here < 0 ? here : WEFT_E_NOMEM));
     return CAR_RUN_CANNOT;

@@ -13,7 +13,7 @@
 #include "../../../common/status.h"
 
 static const uint8_t uuid[16] = {0x01, 0x92, 0xf3, 0xc4, 0, 0, 0x70, 0, 0x80, 0, 0, 0, 0, 0, 0, 1};
-static const weft_subject_t orders = {"orders", "jvm", "node-3", uuid, 4188};
+static const weft_subject_t orders = {"orders", "jvm", "node-3", uuid, 4188, NULL};
 
 static void holds (void **state)
 {

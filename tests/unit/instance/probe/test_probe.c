@@ -420,34 +420,127 @@ static int write_in_child (void)
   return shm_write (probe_shm, probe_tid (), &report);
 }
 
-static void test_forked_child_is_inert (void **state)
+/* Waits for a forked check; its bits, -1: it did not end by itself. */
+static int checked (pid_t child)
+{
+  int status = -1;
+  assert_int_equal (waitpid (child, &status, 0), child);
+  return WIFEXITED (status) ? WEXITSTATUS (status) : -1;
+}
+
+static void test_forked_child_is_unborn (void **state)
 {
   activate (WEFT_ACTION_CAPTURE, 5000, NULL, 0);
   uint32_t tid = probe_tid ();
-  uint64_t id = weft_ids_next (probe_ids ());
   int pair[2];
   assert_int_equal (pipe (pair), 0);
   weft_ids_t generator = *probe_ids ();
+  child_resets = 0;
   pid_t child = fork ();
   if (child == 0) {
-    int bad = probe_actions != 0;
+    int bad = probe_actions != PROBE_UNBORN;
     bad |= (probe_tid () == tid) << 1;
-    bad |= (probe_fds () != 0) << 2;
-    bad |= (probe_threads () != 0) << 3;
-    bad |= (probe_start () != WEFT_E_STATE) << 4;
-    bad |= (child_resets != 1) << 5;
-    bad |= (weft_ids_next (&generator) == weft_ids_next (probe_ids ())) << 6;
-    write_in_child ();
+    bad |= (probe_fds () != 0 || probe_threads () != 0) << 2;
+    bad |= (weft_ids_next (&generator) == weft_ids_next (probe_ids ())) << 3;
+    /* What a child does on its way to exec. */
+    probe_hook_dup2 (pair[1], 90);
+    probe_hook_fcntl (90, F_SETFD, 0);
+    probe_hook_write (90, "x", 1);
+    char byte;
+    probe_hook_read (pair[0], &byte, 1);
+    probe_hook_close (90);
+    bad |= (probe_actions != PROBE_UNBORN || probe_fds () != 0 || probe_threads () != 0) << 4;
+    bad |= (child_resets != 0) << 5;
     _exit (bad);
   }
-  int status = -1;
-  assert_int_equal (waitpid (child, &status, 0), child);
-  assert_int_equal (status, 0);
-  assert_true (id != 0);
-  weft_report_t report;
-  assert_int_equal (shm_reader_next (reader, &report), 0); /* P5 */
+  assert_int_equal (checked (child), 0);
+  close (pair[0]), close (pair[1]);
   assert_int_equal (probe_actions, WEFT_ACTION_CAPTURE);
   assert_int_equal (probe_tid (), tid);
+}
+
+static int is_born (const uint8_t parent_start[WEFT_UUID_SIZE])
+{
+  int bad = probe_hook_poll (NULL, 0, 0) != 0;
+  const shm_head_t *head = probe_shm;
+  const shm_control_t *control = shm_control (probe_shm);
+  bad |= (probe_actions != WEFT_ACTION_CAPTURE) << 1; /* at once, before any sidecar knows of it */
+  bad |= (probe_fds () != 1 || probe_threads () != 1) << 2;
+  bad |= (memcmp (head->start, parent_start, WEFT_UUID_SIZE) == 0 || head->pid != (uint32_t) getpid ()) << 3;
+  bad |= (child_resets != 1) << 4;
+  bad |= (strcmp (control->service, "shop") != 0 || control->tree.name[3] != 7) << 5;
+  bad |= (control->instance[0] || control->sidecar_pid || control->batch_last) << 6;
+  bad |= (write_in_child () != 1) << 7;
+  return bad;
+}
+
+static void test_child_is_born_at_its_first_word (void **state)
+{
+  activate (WEFT_ACTION_CAPTURE, 5000, NULL, 0);
+  shm_control_t *control = shm_control (shm_reader_base (reader));
+  strcpy (control->service, "shop");
+  control->tree.name[3] = 7;
+  control->instance[0] = 9;
+  control->sidecar_pid = 1;
+  control->batch_last = 3;
+  uint8_t start[WEFT_UUID_SIZE];
+  memcpy (start, ((const shm_head_t *) probe_shm)->start, sizeof start);
+  child_resets = 0;
+  pid_t child = fork ();
+  if (child == 0)
+    _exit (is_born (start));
+  assert_int_equal (checked (child), 0);
+  weft_report_t report;
+  assert_int_equal (shm_reader_next (reader, &report), 0); /* P5 */
+  assert_memory_equal (((const shm_head_t *) shm_reader_base (reader))->start, start, sizeof start);
+  assert_int_equal (control->doorbell, shm_control (probe_shm)->doorbell);
+}
+
+/* A child of an unborn one takes over from the same page; both are instances of their own. */
+static void test_grandchild_of_an_unborn (void **state)
+{
+  activate (WEFT_ACTION_CAPTURE, 5000, NULL, 0);
+  pid_t child = fork ();
+  if (child == 0) {
+    pid_t grandchild = fork ();
+    if (grandchild == 0) {
+      probe_hook_poll (NULL, 0, 0);
+      _exit (probe_actions != WEFT_ACTION_CAPTURE || probe_fds () != 1);
+    }
+    int bad = checked (grandchild) != 0;
+    _exit (bad | (probe_actions != PROBE_UNBORN) << 1);
+  }
+  assert_int_equal (checked (child), 0);
+}
+
+static void test_child_of_one_that_has_left_stays_inert (void **state)
+{
+  activate (WEFT_ACTION_CAPTURE, 5000, NULL, 0);
+  int go[2];
+  assert_int_equal (pipe (go), 0);
+  pid_t child = fork ();
+  if (child == 0) {
+    char byte;
+    int bad = read (go[0], &byte, 1) != 1;
+    probe_hook_poll (NULL, 0, 0);
+    bad |= (probe_actions != 0 || probe_fds () != 0 || probe_threads () != 0) << 1;
+    _exit (bad);
+  }
+  shm_command (reader, SHM_COMMAND_LEAVE);
+  assert_true (wait_state (SHM_STATE_LEFT));
+  assert_int_equal (write (go[1], "x", 1), 1);
+  assert_int_equal (checked (child), 0);
+  close (go[0]), close (go[1]);
+}
+
+/* Told to start by a way in, whatever it was: it is one of its own. */
+static void test_child_can_be_joined (void **state)
+{
+  activate (WEFT_ACTION_CAPTURE, 5000, NULL, 0);
+  pid_t child = fork ();
+  if (child == 0)
+    _exit (probe_start () != 0 || probe_fds () != 1 || probe_threads () != 1);
+  assert_int_equal (checked (child), 0);
 }
 
 /* Past the fork handlers: the kernel clears the word that makes hooks act. */
@@ -538,7 +631,11 @@ int main (void)
       TEST (test_torn_configuration),
       TEST (test_leave_and_come_back),
       TEST (test_leave_does_not_close_a_reused_fd),
-      TEST (test_forked_child_is_inert),
+      TEST (test_forked_child_is_unborn),
+      TEST (test_child_is_born_at_its_first_word),
+      TEST (test_grandchild_of_an_unborn),
+      TEST (test_child_of_one_that_has_left_stays_inert),
+      TEST (test_child_can_be_joined),
       TEST (test_raw_forked_child_is_inert),
       TEST (test_objects_loaded_later),
       TEST (test_objects_found_by_their_caller),

@@ -365,6 +365,56 @@ static void a_clock_namespace_is_another_clock (void **state)
   assert_true (lease (stage, T0) == 0);
 }
 
+/* The child's page begins with the parent's configuration: what it is told is the same, at once. */
+static void a_child_goes_on_where_its_parent_is (void **state)
+{
+  stage_t *stage = *state;
+  static const uint8_t child_instance[WEFT_UUID_SIZE] = {8};
+  weft_subject_t child_subject = {.service = "orders",
+                                  .vm = "jvm",
+                                  .host = "h",
+                                  .instance = child_instance,
+                                  .pid = 43,
+                                  .parent = &subject};
+  weft_instruction_t list[2] = {instruction (1, WEFT_ACTION_CAPTURE, "pid=42", 5000),
+                                instruction (2, WEFT_ACTION_EMBED, "pid=43", 5000)};
+  car_arm_said_hello (stage->arm, T0);
+  give_state (stage, 1, 4, list, 2, 1, T0);
+  car_arm_apply (stage->arm, stage->reader, &subject, T0);
+  assert_int_equal (shm_control (stage->base)->actions, WEFT_ACTION_CAPTURE);
+  car_arm_t *child = car_arm_new (boot), *parent = stage->arm;
+  car_arm_inherit (child, parent);
+  car_arm_apply (child, stage->reader, &child_subject, T0 + S);
+  assert_int_equal (shm_control (stage->base)->actions, WEFT_ACTION_CAPTURE | WEFT_ACTION_EMBED);
+  assert_true (shm_control (stage->base)->lease_until_ns == T0 + 5 * S);
+  /* Each on its own from here. */
+  stage->arm = child;
+  give_state (stage, 1, 5, list, 1, 1, T0 + 2 * S);
+  car_arm_apply (child, stage->reader, &child_subject, T0 + 2 * S);
+  assert_int_equal (shm_control (stage->base)->actions, WEFT_ACTION_CAPTURE);
+  assert_true (car_arm_epoch (parent) == 4);
+  car_arm_destroy (&child);
+  stage->arm = parent;
+  car_arm_apply (parent, stage->reader, &child_subject, T0 + 2 * S);
+  assert_int_equal (shm_control (stage->base)->actions, WEFT_ACTION_CAPTURE | WEFT_ACTION_EMBED);
+}
+
+/* The parent knows nothing of a new controller: what its probe does goes on until the lease ends, in both. */
+static void a_child_of_one_without_state_is_left_alone (void **state)
+{
+  stage_t *stage = *state;
+  weft_instruction_t one = instruction (1, WEFT_ACTION_CAPTURE, "pid=42", 5000);
+  car_arm_said_hello (stage->arm, T0);
+  give_state (stage, 1, 4, &one, 1, 1, T0);
+  car_arm_apply (stage->arm, stage->reader, &subject, T0);
+  beat (stage, 2, 9, 1, 0, T0 + S);
+  car_arm_t *child = car_arm_new (boot);
+  car_arm_inherit (child, stage->arm);
+  car_arm_apply (child, stage->reader, &subject, T0 + S);
+  assert_int_equal (shm_control (stage->base)->actions, WEFT_ACTION_CAPTURE);
+  car_arm_destroy (&child);
+}
+
 int main (void)
 {
   const struct CMUnitTest tests[] = {
@@ -381,6 +431,8 @@ int main (void)
                                        tear_down),
       cmocka_unit_test_setup_teardown (drift_asks_and_ends_no_lease, set_up, tear_down),
       cmocka_unit_test_setup_teardown (a_clock_namespace_is_another_clock, set_up, tear_down),
+      cmocka_unit_test_setup_teardown (a_child_goes_on_where_its_parent_is, set_up, tear_down),
+      cmocka_unit_test_setup_teardown (a_child_of_one_without_state_is_left_alone, set_up, tear_down),
   };
   return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -81,11 +81,11 @@ static void send_parts (stage_t *stage, const char *topic, const void *data, siz
     zmq_send (stage->publisher, "more", 4, 0);
 }
 
-static int receive (stage_t *stage, weft_bus_message_t *message, int *alone)
+static int receive (stage_t *stage, weft_bus_message_t *message, const char **topic)
 {
   for (int i = 0; i < 100; i++) {
     uint32_t ready;
-    int status = car_bus_receive (stage->bus, message, alone);
+    int status = car_bus_receive (stage->bus, message, topic);
     if (status != WEFT_E_NOT_FOUND)
       return status;
     assert_int_equal (car_bus_wait (stage->bus, NULL, 0, 0, 30, &ready), 0);
@@ -106,7 +106,7 @@ static void garbage_and_neighbours_are_skipped (void **state)
   weft_bus_message_t got;
   void *data;
   size_t size;
-  int alone = -1;
+  const char *topic = NULL;
   assert_int_equal (weft_bus_pack (&beat, &data, &size), 0);
   send_parts (stage, "all", "\xc1\xc1 garbage", 10, 0);
   send_parts (stage, "service/orders", data, size, 0); /* a neighbour with a longer name */
@@ -114,16 +114,37 @@ static void garbage_and_neighbours_are_skipped (void **state)
   zmq_send (stage->publisher, "all", 3, 0);            /* one */
   send_parts (stage, own, data, size, 0);
   send_parts (stage, "all", data, size, 0);
-  assert_int_equal (receive (stage, &got, &alone), 0);
-  assert_int_equal (alone, 1);
+  assert_int_equal (receive (stage, &got, &topic), 0);
+  assert_string_equal (topic, own);
   assert_int_equal (got.epoch, 4);
   assert_int_equal (got.seq, 9);
   weft_bus_clear (&got);
-  assert_int_equal (receive (stage, &got, &alone), 0);
-  assert_int_equal (alone, 0);
+  assert_int_equal (receive (stage, &got, &topic), 0);
+  assert_string_equal (topic, "all");
   weft_bus_clear (&got);
   assert_int_equal (car_bus_garbage (stage->bus), 4);
-  assert_int_equal (car_bus_receive (stage->bus, &got, &alone), WEFT_E_NOT_FOUND);
+  assert_int_equal (car_bus_receive (stage->bus, &got, &topic), WEFT_E_NOT_FOUND);
+  free (data);
+}
+
+static void a_topic_ends_with_the_last_who_wants_it (void **state)
+{
+  stage_t *stage = *state;
+  weft_bus_message_t beat = {.kind = WEFT_BUS_HEARTBEAT}, got;
+  void *data;
+  size_t size;
+  const char *topic;
+  listen_to (stage, "service/shared");
+  assert_int_equal (car_bus_subscribe (stage->bus, "service/shared"),
+                    0); /* no second word to the publisher */
+  assert_int_equal (car_bus_unsubscribe (stage->bus, "service/shared"), 0);
+  weft_bus_pack (&beat, &data, &size);
+  send_parts (stage, "service/shared", data, size, 0);
+  assert_int_equal (receive (stage, &got, &topic), 0);
+  assert_string_equal (topic, "service/shared");
+  weft_bus_clear (&got);
+  assert_int_equal (car_bus_unsubscribe (stage->bus, "service/shared"), 0);
+  assert_int_equal (car_bus_unsubscribe (stage->bus, "service/shared"), WEFT_E_NOT_FOUND);
   free (data);
 }
 
@@ -133,7 +154,7 @@ static void a_topic_that_was_left_is_silent (void **state)
   weft_bus_message_t beat = {.kind = WEFT_BUS_HEARTBEAT}, got;
   void *data;
   size_t size;
-  int alone;
+  const char *topic;
   char frame[128];
   listen_to (stage, "service/old");
   assert_int_equal (car_bus_unsubscribe (stage->bus, "service/old"), 0);
@@ -144,8 +165,8 @@ static void a_topic_that_was_left_is_silent (void **state)
   weft_bus_pack (&beat, &data, &size);
   send_parts (stage, "service/old", data, size, 0);
   send_parts (stage, "service/new", data, size, 0);
-  assert_int_equal (receive (stage, &got, &alone), 0);
-  assert_int_equal (car_bus_receive (stage->bus, &got, &alone), WEFT_E_NOT_FOUND);
+  assert_int_equal (receive (stage, &got, &topic), 0);
+  assert_int_equal (car_bus_receive (stage->bus, &got, &topic), WEFT_E_NOT_FOUND);
   free (data);
 }
 
@@ -219,6 +240,7 @@ int main (void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown (garbage_and_neighbours_are_skipped, set_up, tear_down),
+      cmocka_unit_test_setup_teardown (a_topic_ends_with_the_last_who_wants_it, set_up, tear_down),
       cmocka_unit_test_setup_teardown (a_topic_that_was_left_is_silent, set_up, tear_down),
       cmocka_unit_test_setup_teardown (a_push_arrives_once_a_controller_is_there, set_up, tear_down),
       cmocka_unit_test_setup_teardown (a_lost_connection_is_known_before_the_next, set_up, tear_down),

@@ -24,7 +24,7 @@
 #include "../../../../common/wire.h"
 #include "../../../../instance/shm/writer.h"
 #include "../../../../instance/sidecar/claim.h"
-#include "../../../../instance/sidecar/session.h"
+#include "../../../../instance/sidecar/tree.h"
 
 #define PATIENCE_MS 5000
 
@@ -102,7 +102,7 @@ static void run_sidecar (stage_t *stage)
   if (car_claim_await (stage->vm, options.pidfd, NULL, PATIENCE_MS, &reader) < 0 ||
       car_claim_take (reader, stage->instance, instance) < 0)
     _exit (10);
-  _exit (car_session_run (&options, &reader, instance, why, sizeof why) == 0 ? 0 : 11);
+  _exit (car_tree_run (&options, NULL, &reader, instance, why, sizeof why) == 0 ? 0 : 11);
 }
 
 /* ---- the controller ---------------------------------------------------------- */
