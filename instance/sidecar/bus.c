@@ -37,6 +37,15 @@ static int set_keys (void *socket, const weft_keys_t *keys)
          zmq_setsockopt (socket, ZMQ_CURVE_SECRETKEY, keys->own.secret_key, WEFT_KEY_TEXT);
 }
 
+static int set_patience (void *socket, const char *endpoint)
+{
+  if (strncmp (endpoint, "tcp://", strlen ("tcp://")) != 0)
+    return 0;
+  return set_option (socket, ZMQ_HEARTBEAT_IVL, CAR_BUS_PING_MS) |
+         set_option (socket, ZMQ_HEARTBEAT_TIMEOUT, CAR_BUS_SILENT_MS) |
+         set_option (socket, ZMQ_CONNECT_TIMEOUT, CAR_BUS_CONNECT_MS);
+}
+
 static int connect_socket (car_bus_t *self, const weft_keys_t *keys, int type, const char *endpoint,
                            void **ret_socket)
 {
@@ -50,6 +59,7 @@ static int connect_socket (car_bus_t *self, const weft_keys_t *keys, int type, c
   rc |= set_option (socket, ZMQ_SNDHWM, CAR_BUS_SEND_HWM);
   rc |= set_option (socket, ZMQ_RCVHWM, CAR_BUS_RECEIVE_HWM);
   rc |= set_keys (socket, keys);
+  rc |= set_patience (socket, endpoint);
   rc |= set_option (socket, ZMQ_IPV6, strchr (endpoint, '[') != NULL);
   rc |= zmq_setsockopt (socket, ZMQ_MAXMSGSIZE, &frame_max, sizeof frame_max);
   /* Nothing is queued for a controller that is not there: batches wait in the

@@ -16,8 +16,13 @@
 #define CAR_BUS_LINGER_MS     500  /* for a BYE on its way out */
 #define CAR_BUS_RECONNECT_MS  50   /* first pause before another connect */
 #define CAR_BUS_RECONNECT_MAX 500
-#define CAR_BUS_FDS_MAX       4
-#define CAR_BUS_TOPICS_MAX    4096 /* two for every process of a tree, and room for those that end */
+/* Over tcp: a network that was cut holds a connection up for as long again as the cut took,
+ * while TCP doubles its pauses. One that says nothing is made anew instead. */
+#define CAR_BUS_PING_MS    2000
+#define CAR_BUS_SILENT_MS  6000
+#define CAR_BUS_CONNECT_MS 3000
+#define CAR_BUS_FDS_MAX    4
+#define CAR_BUS_TOPICS_MAX 4096 /* two for every process of a tree, and room for those that end */
 
 typedef struct car_bus_t car_bus_t;
 
