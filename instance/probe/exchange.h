@@ -74,11 +74,13 @@ typedef struct {
   uint8_t protocol;         /* weft_protocol_t by what passed, 0: nothing told */
   uint8_t likely;           /* the same by what it was before it was given up */
   uint8_t waiting;          /* opaque: of a call nothing of the answer has come */
+  uint8_t answered;         /* opaque: something has been read */
   uint8_t shared;           /* opaque: several subtasks at once (O4) */
   uint32_t sum;             /* opaque: index + 1 of the sum of the last call, 0: none */
   uint32_t sum_life;        /* in which it was that */
   uint64_t call_ns;         /* opaque: start of the last call */
   uint64_t call_bytes;      /* of it, written */
+  uint64_t lapsed_ns;       /* opaque: when the client last gave up on it, 0: it waits (O6) */
   uint64_t early;           /* opaque: bytes that came before the first call */
   uint64_t reach_ns;        /* a connect that is under way: its start, 0: none */
   probe_context_t reach_of; /* and whose it is */

@@ -26,8 +26,7 @@ typedef struct {
   weft_address_t peer;
   uint8_t protocol, error;
   uint32_t waiting;  /* calls without an answer */
-  uint32_t unheard;  /* calls that began, of any fate; told if none was answered */
-  uint64_t since_ns; /* start of the last call */
+  uint64_t since_ns; /* their starts, added up */
   uint64_t start_ns, end_ns;
   weft_opaque_t all;
 } __attribute__ ((aligned (64))) sum_t;
@@ -122,12 +121,12 @@ static void tell (sum_t *sum, int open)
   uint32_t flags = 0;
   if (open && sum->waiting) {
     sum->end_ns = weft_boot_ns ();
-    sum->all.wait_ns += sum->end_ns - sum->since_ns;
-    sum->all.calls++;
+    sum->all.wait_ns += sum->waiting * sum->end_ns - sum->since_ns;
     flags = WEFT_REPORT_OPEN;
-  } else if (sum->all.calls == 0 && sum->unheard) {
-    sum->all.calls = 1;
   }
+  sum->all.calls += sum->waiting;
+  if (sum->all.calls == 0 && sum->all.bytes_out)
+    sum->all.calls = 1; // a farewell, to a peer that was asked nothing else
   if (sum->all.calls)
     report (sum, flags);
 }
@@ -214,7 +213,7 @@ static sum_t *take_sum (const sum_key_t *key)
   sum->peer = *key->peer;
   sum->protocol = key->protocol;
   sum->error = key->error;
-  sum->waiting = sum->unheard = 0;
+  sum->waiting = 0;
   sum->since_ns = sum->start_ns = sum->end_ns = 0;
   memset (&sum->all, 0, sizeof sum->all);
   __atomic_store_n (&sum->context, key->context, __ATOMIC_RELAXED);
@@ -234,13 +233,12 @@ static void leave_sum (sum_t *sum, probe_handle_t context)
     probe_opaque_finish (context, 0); // O3
 }
 
-/* A call that is over. */
-static void add_call (const sum_key_t *key, uint64_t start_ns, uint64_t bytes_out)
+/* A call that is over. 0: there is no room for it. */
+static int add_call (const sum_key_t *key, uint64_t start_ns, uint64_t now, uint64_t bytes_out)
 {
-  uint64_t now = weft_boot_ns ();
   sum_t *sum = take_sum (key);
   if (!sum)
-    return;
+    return 0;
   if (!sum->start_ns || start_ns < sum->start_ns)
     sum->start_ns = start_ns;
   sum->end_ns = now;
@@ -248,6 +246,7 @@ static void add_call (const sum_key_t *key, uint64_t start_ns, uint64_t bytes_ou
   sum->all.wait_ns += now - start_ns;
   sum->all.bytes_out += bytes_out;
   leave_sum (sum, key->context);
+  return 1;
 }
 
 void probe_opaque_once (probe_handle_t context, const probe_context_t *of, uint8_t protocol,
@@ -255,7 +254,7 @@ void probe_opaque_once (probe_handle_t context, const probe_context_t *of, uint8
 {
   sum_key_t key = {context, of, peer, protocol, (uint8_t) error};
   if (of->subtask)
-    add_call (&key, start_ns, 0);
+    add_call (&key, start_ns, weft_boot_ns (), 0);
 }
 
 /* The one of the connection's last call, locked. NULL: there is none any more. */
@@ -266,6 +265,24 @@ static sum_t *last_sum (const probe_connection_t *self)
     return NULL;
   sum_t *sum = &pool[at - 1];
   return lock (sum, self->sum_life, LOCK_YIELDS) ? sum : NULL;
+}
+
+/* Unlocks the sum of the connection's last call: the one that it lapsed into (O6). */
+static sum_t *lapsed_sum (const probe_connection_t *self, sum_t *sum)
+{
+  probe_context_t of = sum->of;
+  sum_key_t key = {sum->context, &of, &self->peer, sum->protocol, WEFT_ERROR_TIMEOUT};
+  unlock (sum);
+  return find_sum (&key);
+}
+
+/* The call that waits is not one of the sum's any more. */
+static void forget_call (probe_connection_t *self, sum_t *sum)
+{
+  if (!sum->waiting)
+    return;
+  sum->waiting--;
+  sum->since_ns -= self->call_ns;
 }
 
 static void set_fd (const probe_connection_t *self, uint8_t state)
@@ -279,14 +296,15 @@ static void detach (probe_connection_t *self)
 {
   __atomic_store_n (&self->sum, 0, __ATOMIC_RELEASE);
   self->waiting = 0;
+  self->lapsed_ns = 0;
   set_fd (self, self->shared ? PROBE_FD_QUIET : PROBE_FD_CLIENT);
 }
 
 /* O4. `sum` is locked: the call that waits is not to be told as one. */
 static void share (probe_connection_t *self, sum_t *sum)
 {
-  if (sum && self->waiting && sum->waiting)
-    sum->waiting--;
+  if (sum && self->waiting && !self->lapsed_ns)
+    forget_call (self, sum);
   if (sum)
     unlock (sum);
   self->shared = 1;
@@ -299,10 +317,10 @@ static void begin_call (probe_connection_t *self, sum_t *sum)
 {
   uint64_t now = weft_boot_ns ();
   self->waiting = 1;
-  self->call_ns = sum->since_ns = now;
+  self->call_ns = now;
   self->call_bytes = 0;
   sum->waiting++;
-  sum->unheard = 1;
+  sum->since_ns += now;
   sum->end_ns = now;
   if (!sum->start_ns)
     sum->start_ns = now;
@@ -344,6 +362,8 @@ int probe_opaque_ask (probe_connection_t *self, const void *data, size_t first_s
   }
   if (!self->waiting)
     begin_call (self, sum);
+  if (PROBE_UNLIKELY (self->lapsed_ns) && !(sum = lapsed_sum (self, sum)))
+    return 0;
   // Added before the call, as the peer may answer before it returns.
   sum->all.bytes_out += size;
   self->call_bytes += size;
@@ -368,17 +388,18 @@ static weft_error_t error_of (int error)
 }
 
 /* The call that waits has failed: it goes to a sum of its own. Unlocks. */
-static void fail (probe_connection_t *self, sum_t *sum, weft_error_t error)
+static void fail (probe_connection_t *self, sum_t *sum, weft_error_t error, uint64_t now)
 {
   probe_context_t of = sum->of;
   sum_key_t key = {sum->context, &of, &self->peer, sum->protocol, (uint8_t) error};
-  self->waiting = 0;
-  sum->waiting -= sum->waiting != 0;
+  forget_call (self, sum);
+  self->waiting = self->lapsed_ns != 0;
   sum->all.bytes_out -= self->call_bytes;
-  if (sum->all.calls == 0 && sum->all.bytes_out == 0)
-    sum->unheard = 0;
   unlock (sum);
-  add_call (&key, self->call_ns, self->call_bytes);
+  if (!add_call (&key, self->call_ns, now, self->call_bytes)) {
+    self->waiting = 0;
+    self->lapsed_ns = 0;
+  }
 }
 
 void probe_opaque_wrote (probe_connection_t *self, uint32_t generation, size_t size, ssize_t result,
@@ -388,15 +409,66 @@ void probe_opaque_wrote (probe_connection_t *self, uint32_t generation, size_t s
   if (left == size || __atomic_load_n (&self->generation, __ATOMIC_ACQUIRE) != generation)
     return;
   sum_t *sum = last_sum (self);
+  if (sum && self->lapsed_ns)
+    sum = lapsed_sum (self, sum);
   if (!sum)
     return;
   sum->all.bytes_out -= size - left;
   self->call_bytes -= size - left;
   weft_error_t failed = result < 0 ? error_of (error) : WEFT_ERROR_NONE;
-  if (failed && self->waiting)
-    fail (self, sum, failed);
+  if (failed && self->waiting && !self->lapsed_ns)
+    fail (self, sum, failed, weft_boot_ns ());
   else
     unlock (sum);
+}
+
+void probe_opaque_lapse (probe_connection_t *self, uint32_t generation)
+{
+  uint64_t now = weft_boot_ns ();
+  sum_t *sum = self->waiting && __atomic_load_n (&self->generation, __ATOMIC_ACQUIRE) == generation
+                   ? last_sum (self)
+                   : NULL;
+  if (!sum)
+    return;
+  if (!self->waiting) { // heard meanwhile
+    unlock (sum);
+    return;
+  }
+  uint64_t before = self->lapsed_ns;
+  self->lapsed_ns = now;
+  if (!before) {
+    fail (self, sum, WEFT_ERROR_TIMEOUT, now);
+    return;
+  }
+  sum = lapsed_sum (self, sum);
+  if (!sum)
+    return;
+  sum->all.wait_ns += now - before;
+  sum->end_ns = now;
+  unlock (sum);
+}
+
+/* O6. `sum` is locked; returns it, or NULL where the call is told already. */
+static sum_t *take_back (probe_connection_t *self, sum_t *sum)
+{
+  uint64_t lapsed_ns = self->lapsed_ns;
+  self->waiting = 0; // nobody else takes it back
+  self->lapsed_ns = 0;
+  sum_t *other = lapsed_sum (self, sum);
+  if (other) {
+    other->all.calls--;
+    other->all.wait_ns -= lapsed_ns - self->call_ns;
+    other->all.bytes_out -= self->call_bytes;
+    unlock (other);
+  }
+  sum = last_sum (self);
+  if (!sum || !other)
+    return sum;
+  self->waiting = 1;
+  sum->waiting++;
+  sum->since_ns += self->call_ns;
+  sum->all.bytes_out += self->call_bytes;
+  return sum;
 }
 
 void probe_opaque_heard (probe_connection_t *self, uint32_t generation, ssize_t result, int error)
@@ -405,24 +477,27 @@ void probe_opaque_heard (probe_connection_t *self, uint32_t generation, ssize_t 
   if (__atomic_load_n (&self->generation, __ATOMIC_ACQUIRE) != generation || (result < 0 && !failed))
     return;
   sum_t *sum = last_sum (self);
+  if (sum && PROBE_UNLIKELY (self->lapsed_ns))
+    sum = take_back (self, sum);
   if (!sum) {
     detach (self);
     return;
   }
+  uint64_t now = weft_boot_ns ();
   if (failed) {
     if (self->waiting)
-      fail (self, sum, failed);
+      fail (self, sum, failed, now);
     else
       unlock (sum);
     return;
   }
-  uint64_t now = weft_boot_ns ();
   if (self->waiting) {
     self->waiting = 0;
-    sum->waiting -= sum->waiting != 0;
+    forget_call (self, sum);
     sum->all.calls++;
     sum->all.wait_ns += now - self->call_ns;
   }
+  self->answered = 1;
   sum->all.bytes_in += (uint64_t) result;
   sum->end_ns = now;
   unlock (sum);
@@ -430,10 +505,11 @@ void probe_opaque_heard (probe_connection_t *self, uint32_t generation, ssize_t 
 
 void probe_opaque_closing (probe_connection_t *self)
 {
-  sum_t *sum = self->waiting ? last_sum (self) : NULL;
+  sum_t *sum = self->waiting && !self->lapsed_ns ? last_sum (self) : NULL;
   if (!sum)
     return;
-  sum->waiting -= sum->waiting != 0;
+  forget_call (self, sum);
+  sum->all.calls += !self->answered; // else it was a farewell
   unlock (sum);
 }
 

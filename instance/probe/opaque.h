@@ -9,9 +9,9 @@
  *
  *   sum    (none) ──take_sum──▶ in the list of a subtask ──tell──▶ (none)
  *   call   (none) ──ask──▶ waiting ──heard──▶ answered
- *                             │  fail: it goes to another sum, that of its error
- *                             └─ the subtask's end, the connection's: not counted, unless
- *                                nothing else was: then it is a peer that never answers
+ *                           │  ▲ │ ├──fail──▶ in another sum, that of its error
+ *                     lapse ▼  │ │ └──▶ the end of its subtask or connection: a call that
+ *                          lapsed┘      nobody waited for, without wait and error
  *
  *  O1  a sum is told once, by whoever takes it out of its list: the subtask's end, or the
  *      instruction's (then what waits is told as open). What is answered later is not told
@@ -21,6 +21,11 @@
  *  O4  a connection that another subtask uses before the first one's answer has come is
  *      shared: nobody can say whose bytes come. It is not followed any further, counted
  *  O5  outside of a known subtask nothing is kept. Names that are looked up never are
+ *  O6  a client that gave up waiting may wait again: the call stands in the sum of timeouts,
+ *      with the wait until it last gave up, and goes back if something comes after all.
+ *      What is written meanwhile (a farewell) belongs to it
+ *  O7  a last write before the close that nobody waited for is a call if the connection was
+ *      never answered; else it is a farewell, of which only the bytes count
  *
  * Any thread; fixed memory, no allocation, no lock that blocks, errno kept. */
 #ifndef PROBE_OPAQUE_H
@@ -42,6 +47,8 @@ void probe_opaque_wrote (probe_connection_t *self, uint32_t generation, size_t s
                          int error);
 /* Result and errno of a read on it. */
 void probe_opaque_heard (probe_connection_t *self, uint32_t generation, ssize_t result, int error);
+/* Who waits for something on it has run out of patience. */
+void probe_opaque_lapse (probe_connection_t *self, uint32_t generation);
 /* Bytes by which the protocol may be known; direction as of a connection. */
 void probe_opaque_name (probe_connection_t *self, probe_direction_t direction, const void *data, size_t size);
 /* A connection from before the attach, of which nothing is known: are these bytes, all that

@@ -2,7 +2,8 @@
 /* patience: a client closes its socket while the answer is not there. Had it run out of
  * patience, or had it not waited? Known are two ways to wait for one socket with a limit:
  * a poll of it alone, and a read under SO_RCVTIMEO. What counts is the last wait, if
- * nothing has come since. */
+ * nothing has come since. An opaque call is told at once (opaque.h): its subtask may end
+ * before the connection does. */
 #ifndef PROBE_PATIENCE_H
 #define PROBE_PATIENCE_H
 

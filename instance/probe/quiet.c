@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "quiet.h"
 
+#include <errno.h>
+
 #include "opaque.h"
+#include "patience.h"
 #include "proof.h"
 #include "record.h"
 
@@ -64,7 +67,9 @@ void probe_quiet_heard (const probe_read_t *read, ssize_t result, size_t room)
     return;
   if (result > 0 && !self->quiet)
     probe_moved (self, (size_t) result);
-  if (self->role == PROBE_ROLE_CLIENT && self->sum)
+  if (self->waiting && result < 0 && saved == EAGAIN)
+    probe_patience_starved (self, read->generation);
+  else if (self->role == PROBE_ROLE_CLIENT && self->sum)
     probe_opaque_heard (self, read->generation, result, saved);
   if (self->role == PROBE_ROLE_SERVER && result > 0)
     probe_context_foreign ();

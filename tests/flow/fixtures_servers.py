@@ -121,6 +121,29 @@ class Lines(Peer):
                 client.sendall(self.answer)
 
 
+class Silent(Peer):
+    """Answers the first `good` lines of a connection, and then nothing any more."""
+
+    def __init__(self, good=0):
+        self.good = good
+        super().__init__()
+
+    def serve(self, client, kept):
+        answered = 0
+        while data := client.recv(1 << 16):
+            kept += data
+            if data.endswith(b"\n") and answered < self.good:
+                answered += 1
+                client.sendall(b"yes\n")
+
+
+class Closing(Peer):
+    """Takes what comes and closes the connection."""
+
+    def serve(self, client, kept):
+        kept += client.recv(100)
+
+
 class Resetting(Peer):
     """Takes what comes and resets the connection."""
 

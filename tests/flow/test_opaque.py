@@ -12,7 +12,7 @@ import subprocess
 import processes
 import pytest
 from fixtures_chain import executions, instruct
-from fixtures_servers import Counting, Full, Lines, Postgres, Resetting, TlsEcho, start_redis
+from fixtures_servers import Closing, Counting, Full, Lines, Postgres, Resetting, Silent, TlsEcho, start_redis
 from subscriber import OPAQUE
 from tap import Tap
 
@@ -177,6 +177,40 @@ def test_calls_that_are_reset(service):
     with Resetting() as peer:
         leaf = leaf_of(service.ask("reset", n=2, port=peer.port), "tcp")
         assert (leaf["error"], leaf["calls"], leaf["bytes_out"]) == ("reset", 2, 14)
+
+
+@pytest.mark.parametrize("how, good, leave", [("poll", 0, 0), ("poll", 0, 1), ("rcvtimeo", 0, 0),
+                                              ("rcvtimeo", 0, 1), ("tls", 0, 0), ("poll", 3, 0), ("rcvtimeo", 3, 1)])
+def test_calls_that_are_given_up(service, how, good, leave):
+    """A peer falls silent. What the application waited by its own clock is no time of its own,
+    whether it closes the connection or leaves it; what had been answered before stays another sum."""
+    with Silent(good) as peer:
+        waited_ns = json.loads(service.get("impatient", n=2, port=peer.port, how=how, good=good, leave=leave))["waited_ns"]
+        execution, = executions(service.stage, lambda all_: sum(e["complete"] for e in all_) == 1, seconds=15)
+        found = {leaf["error"]: leaf for leaf in leaves(execution, "tls" if how == "tls" else "tcp")}
+        assert set(found) == ({"timeout", None} if good else {"timeout"})
+        late, top = found["timeout"], execution["subtasks"][0]
+        assert (late["calls"], late["bytes_in"]) == (2, 0)
+        assert 2 * 290_000_000 <= late["self_ns"] <= waited_ns
+        assert waited_ns - late["self_ns"] < 200_000_000, "but for what the application does around its wait"
+        assert top["self_ns"] <= top["duration_ns"] - late["self_ns"]
+        sent = sum(len(one) for one in peer.received)
+        if good:
+            assert (found[None]["calls"], found[None]["bytes_in"]) == (2 * good, 2 * good * 4)
+            assert (found[None]["bytes_out"], late["bytes_out"]) == (2 * good * 7, 2 * 7)
+        assert sum(leaf["bytes_out"] for leaf in found.values()) == sent
+
+
+def test_calls_that_the_peer_closes(service):
+    with Closing() as peer:
+        leaf = leaf_of(service.ask("closed", n=2, port=peer.port), "tcp")
+    assert (leaf["error"], leaf["calls"], leaf["bytes_out"]) == ("closed", 2, 14)
+
+
+def test_calls_that_nobody_waits_for(service):
+    with Silent() as peer:
+        leaf = leaf_of(service.ask("unread", n=4, port=peer.port), "tcp")
+    assert (leaf["error"], leaf["calls"], leaf["bytes_out"], leaf["self_ns"]) == (None, 4, 28, 0)
 
 
 def test_names_are_counted_and_stay(stage):

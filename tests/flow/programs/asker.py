@@ -9,7 +9,9 @@ import http.server
 import json
 import socket
 import ssl
+import struct
 import sys
+import time
 import urllib.parse
 
 kept = {}
@@ -105,6 +107,54 @@ def reset(n, port):
             stream.sendall(b"\x01hello\n")
             with contextlib.suppress(ConnectionResetError):
                 assert not stream.recv(10)
+    return {}
+
+
+def impatient(n, port, how="poll", good=0, leave=0):
+    """Asks a peer that answers `good` lines, and gives up after 0.3 s: by poll, by SO_RCVTIMEO,
+    in a TLS handshake. What it waited in vain, by its own clock."""
+    waited = 0
+    context = ssl.create_default_context()
+    for _ in range(n):
+        stream = socket.create_connection(("127.0.0.1", port), timeout=None if how == "rcvtimeo" else 20)
+        for _ in range(good):
+            stream.sendall(b"\x01query\n")
+            assert stream.recv(100) == b"yes\n"
+        if how == "rcvtimeo":
+            stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 300_000))
+        else:
+            stream.settimeout(0.3)
+        begin = time.monotonic_ns()
+        try:
+            if how == "tls":
+                context.wrap_socket(stream, server_hostname="localhost")
+            else:
+                stream.sendall(b"\x01query\n")
+                stream.recv(100)
+            raise AssertionError("nobody was to answer")
+        except (TimeoutError, BlockingIOError):
+            waited += time.monotonic_ns() - begin
+        if leave:
+            kept[port] = stream
+        else:
+            stream.close()
+    return {"waited_ns": waited}
+
+
+def unread(n, port):
+    """Says something and does not wait for an answer."""
+    for _ in range(n):
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as stream:
+            stream.sendall(b"\x01hello\n")
+    return {}
+
+
+def closed(n, port):
+    """The peer closes the connection in place of an answer."""
+    for _ in range(n):
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as stream:
+            stream.sendall(b"\x01hello\n")
+            assert not stream.recv(10)
     return {}
 
 

@@ -4,6 +4,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "../../../../instance/probe/opaque.h"
 #include "../../../../instance/probe/patience.h"
 #include "../../../support/fake_kernel.h"
 
@@ -116,6 +117,37 @@ static void test_a_read_with_a_limit (void **state)
   close (real);
 }
 
+/* The same of an opaque call, whose subtask ends before the connection is closed. */
+static weft_error_t error_of_call (unsigned wait_us)
+{
+  static const uint8_t task[WEFT_TASK_ID_SIZE] = {7};
+  fake_setup (NULL);
+  probe_handle_t handle = probe_context_open (task, 1);
+  fake_connect (FD);
+  app_say (FD, "\x16\x03\x01");
+  usleep (wait_us);
+  starve (FD);
+  probe_context_close (handle);
+  probe_opaque_finish (handle, 0);
+  assert_int_equal (fake_report_count, 1);
+  assert_int_equal (fake_reports[0].report.opaque.calls, 1);
+  assert_int_equal (fake_reports[0].report.opaque.wait_ns >= wait_us * 1000ull,
+                    fake_reports[0].report.error != 0);
+  return (weft_error_t) fake_reports[0].report.error;
+}
+
+static void test_an_opaque_read_with_a_limit (void **state)
+{
+  struct timeval limit = {.tv_usec = 1000};
+  int real = socket (AF_INET, SOCK_STREAM, 0);
+  assert_true (real >= 0 && dup2 (real, FD) == FD);
+  assert_int_equal (error_of_call (1500), WEFT_ERROR_NONE); // it only looked
+  assert_int_equal (setsockopt (FD, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
+  assert_int_equal (error_of_call (1500), WEFT_ERROR_TIMEOUT);
+  close (FD);
+  close (real);
+}
+
 static void test_a_reset_is_one (void **state)
 {
   asked ();
@@ -131,7 +163,8 @@ int main (void)
   const struct CMUnitTest tests[] = {
       TEST (test_a_wait_that_ran_out), TEST (test_what_came_afterwards_ends_the_wait),
       TEST (test_a_wait_for_nothing),  TEST (test_a_server_waits_for_requests),
-      TEST (test_a_read_with_a_limit), TEST (test_a_reset_is_one),
+      TEST (test_a_read_with_a_limit), TEST (test_an_opaque_read_with_a_limit),
+      TEST (test_a_reset_is_one),
   };
   return cmocka_run_group_tests (tests, NULL, fake_teardown);
 }
