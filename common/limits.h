@@ -40,6 +40,7 @@
 #define WEFT_INSTANCES_MAX         4096
 #define WEFT_OPEN_TASKS_LEAST      1024    /* what one second of a modest service needs until it settles */
 #define WEFT_SUBTASKS_PER_TASK_MAX 4096    /* beyond: counted as truncated, the tree says so */
+#define WEFT_SENDINGS_MAX          64      /* of one request id that is passed on; beyond: truncated */
 #define WEFT_OPEN_TASKS_MAX        1048576 /* in memory; the oldest is written out first */
 #define WEFT_SETTLE_MS             2000  /* a task nobody reported on for this long is written to the store */
 #define WEFT_CONTROLLER_IDLE_MS    60000 /* an autostarted controller without instance or client ends */

@@ -32,6 +32,9 @@ typedef enum {
 #define WEFT_REPORT_OPEN    0x08u /* not answered when it was reported: end_ns is the moment of the report */
 #define WEFT_REPORT_PRIVATE 0x10u /* travelled in the `weft-task` header */
 #define WEFT_REPORT_CUT     0x20u /* the name was longer than WEFT_NAME_MAX */
+#define WEFT_REPORT_FORWARDED                                                                                \
+  0x40u /* embed, ADOPTED: an open subtask of this VM came with the same request id, which was passed on     \
+           as it came: it names more than one request */
 
 /* Why an exchange had no regular answer. */
 #define WEFT_ERROR_MAP(XX)                                                                                   \

@@ -5,6 +5,11 @@
 #include <string.h>
 
 #include "../../common/status.h"
+#include "mix.h"
+
+#define LEAF_ODD 0x9e3779b97f4a7c15ull /* so that no subtask id folds to nothing */
+
+enum { SEEN = 1, CONNECTED = 2 };
 
 /* What one assembly works with. */
 typedef struct {
@@ -12,7 +17,7 @@ typedef struct {
   const ctl_entry_t **embed, **capture; /* one of each request and sender / subtask, sorted by it */
   const ctl_entry_t **opaque, **bytes;  /* one of each id, sorted by it; bytes are the second lines */
   uint32_t embeds, captures, opaques, byteses;
-  uint8_t *embed_seen; /* a capture of it is there */
+  uint8_t *embed_seen; /* a capture of it is there: SEEN, or on its connection: CONNECTED */
   ctl_execution_t *out;
   uint64_t origin_ns; /* start of the orphan that out->origin is of */
   int discard;
@@ -43,7 +48,7 @@ static int compare_places (const ctl_assemble_t *in, const ctl_entry_t *a, const
                       ctl_instances_at (in->instances, b->instance)->uuid, WEFT_UUID_SIZE);
   if (order == 0)
     order = strcmp (ctl_names_text (names, a->name), ctl_names_text (names, b->name));
-  if (order == 0) {
+  if (order == 0 && a->kind != WEFT_REPORT_CAPTURE) {
     ctl_peers_text (in->peers, a->peer, left);
     ctl_peers_text (in->peers, b->peer, right);
     order = strcmp (left, right);
@@ -80,7 +85,8 @@ static int compare_entries (const void *left, const void *right, void *arg)
   ORDER (a->status, b->status);
   ORDER (a->error, b->error);
   ORDER (a->reason, b->reason);
-  ORDER (a->instruction, b->instruction);
+  if (a->kind != WEFT_REPORT_EMBED) /* there it is a hash, too */
+    ORDER (a->instruction, b->instruction);
   if (a->instance != b->instance || a->name != b->name || a->peer != b->peer) {
     int order = compare_places (arg, a, b);
     if (order)
@@ -91,17 +97,23 @@ static int compare_entries (const void *left, const void *right, void *arg)
   return 0;
 }
 
-/* Sent by one subtask at one time: what a replay says of it once more, under another name. */
+/* Sent by one subtask at one time: what a replay says of it once more, under another name. An id
+ * that is not of our making may be sent again by the same instance. */
 static int is_same_sending (const ctl_entry_t *a, const ctl_entry_t *b)
 {
-  return a->instance == b->instance || (a->subtask && a->subtask == b->subtask && a->start_ns == b->start_ns);
+  int together = a->subtask == b->subtask && a->start_ns == b->start_ns;
+  if (a->flags & b->flags & WEFT_REPORT_ADOPTED)
+    return together && a->instruction == b->instruction && (a->subtask || a->instance == b->instance);
+  return a->instance == b->instance || (a->subtask && together);
 }
 
 /* The one among the last `kept` entries that `entry` repeats, or NULL. Two embeds of
- * one request by different senders are no copies: a gateway passed the header on. */
-static const ctl_entry_t *copy_of (const ctl_entry_t *const *entries, uint32_t kept, const ctl_entry_t *entry)
+ * one request by different senders are no copies: a gateway passed the header on.
+ * *ret_others: how many of its key were looked at. */
+static const ctl_entry_t *copy_of (const ctl_entry_t *const *entries, uint32_t kept, const ctl_entry_t *entry,
+                                   uint32_t *ret_others)
 {
-  for (; kept > 0; kept--) {
+  for (*ret_others = 0; kept > 0; kept--, ++*ret_others) {
     const ctl_entry_t *one = entries[kept - 1];
     if (one->kind != entry->kind || key_of (one) != key_of (entry))
       return NULL;
@@ -111,13 +123,17 @@ static const ctl_entry_t *copy_of (const ctl_entry_t *const *entries, uint32_t k
   return NULL;
 }
 
-/* Keeps the first of each key; returns how many. */
-static uint32_t drop_copies (const ctl_entry_t **entries, uint32_t count, uint64_t *duplicates)
+/* Keeps the first of each key, and of the embeds of one request WEFT_SENDINGS_MAX: every capture of
+ * it looks at all of them. Returns how many. */
+static uint32_t drop_copies (const ctl_entry_t **entries, uint32_t count, uint64_t *duplicates,
+                             uint32_t *truncated)
 {
-  uint32_t kept = 0;
+  uint32_t kept = 0, others;
   for (uint32_t i = 0; i < count; i++) {
-    const ctl_entry_t *one = copy_of (entries, kept, entries[i]);
-    if (!one)
+    const ctl_entry_t *one = copy_of (entries, kept, entries[i], &others);
+    if (!one && others == WEFT_SENDINGS_MAX)
+      ++*truncated;
+    else if (!one)
       entries[kept++] = entries[i];
     else if ((is_open (one) || !is_open (entries[i])) && one->kind != CTL_ENTRY_BYTES)
       ++*duplicates;
@@ -231,25 +247,81 @@ static void fill_top (work_t *self, const ctl_entry_t *entry, ctl_subtask_t *sub
     self->discard = 1;
 }
 
-/* Who sent what was captured here: of the embeds from `index` on that are of this
- * request, the one of another instance, for an instance that has received a
- * request passes it on and did not send it to itself. Several: it cannot be said. */
-static const ctl_entry_t *sender_of (work_t *self, const ctl_entry_t *capture, uint32_t index,
-                                     int *ret_several)
+static int is_forwarded (const ctl_entry_t *embed)
+{
+  return (embed->flags & WEFT_REPORT_FORWARDED) != 0;
+}
+
+/* M5. */
+static int may_lead (const work_t *self, const ctl_entry_t *embed, const ctl_entry_t *capture)
+{
+  if (!(embed->flags & WEFT_REPORT_ADOPTED))
+    return 1;
+  int same_clock = self->in->boot_of[embed->instance] == self->in->boot_of[capture->instance];
+  return embed->subtask != capture->subtask && !(same_clock && capture->start_ns < embed->start_ns);
+}
+
+/* What leaves on a connection after the answer is another request. */
+static int is_answered_before (const work_t *self, const ctl_entry_t *embed, const ctl_entry_t *capture)
+{
+  return self->in->boot_of[embed->instance] == self->in->boot_of[capture->instance] && !is_open (embed) &&
+         !embed->error && embed->end_ns < capture->start_ns;
+}
+
+/* M4: of the embeds from `index` on that are of this request, the one that left on the connection
+ * that this capture came on. */
+static const ctl_entry_t *find_connected (work_t *self, const ctl_entry_t *capture, uint32_t index,
+                                          int *ret_several)
+{
+  const ctl_entry_t *found = NULL;
+  *ret_several = 0;
+  for (; index < self->embeds && self->embed[index]->link == capture->link; index++) {
+    const ctl_entry_t *embed = self->embed[index];
+    if (!capture->peer || embed->instruction != capture->peer || !may_lead (self, embed, capture) ||
+        is_answered_before (self, embed, capture))
+      continue;
+    self->embed_seen[index] = CONNECTED;
+    *ret_several |= found != NULL;
+    found = embed;
+  }
+  return found;
+}
+
+/* No connection says it. The embed of another instance, for an instance that has received a request
+ * passes it on and did not send it to itself. By several, or forwarded to nobody that is known, or
+ * all that was sent reached others, who must have passed it on: it cannot be said. */
+static const ctl_entry_t *find_elsewhere (work_t *self, const ctl_entry_t *capture, uint32_t index,
+                                          int *ret_several)
 {
   const ctl_entry_t *found = NULL, *own = NULL;
   *ret_several = 0;
   for (; index < self->embeds && self->embed[index]->link == capture->link; index++) {
     const ctl_entry_t *embed = self->embed[index];
-    self->embed_seen[index] = 1;
+    if (!may_lead (self, embed, capture))
+      continue;
+    int connected = self->embed_seen[index] == CONNECTED;
+    if (connected || is_forwarded (embed)) {
+      *ret_several |= connected != is_forwarded (embed);
+      continue;
+    }
+    self->embed_seen[index] = SEEN;
     if (embed->instance == capture->instance) {
       own = embed;
       continue;
     }
-    *ret_several |= found != NULL;
+    *ret_several |= found && (found->instance != embed->instance || found->subtask != embed->subtask);
     found = found ? found : embed;
   }
   return found ? found : own;
+}
+
+/* Several were sent under the id of this embed. */
+static int is_shared (const work_t *self, uint32_t index)
+{
+  uint64_t link = self->embed[index]->link;
+  return is_forwarded (self->embed[index]) ||
+         (index + 1 < self->embeds && self->embed[index + 1]->link == link) ||
+         (index > 0 && self->embed[index - 1]->link == link);
 }
 
 static void fill_capture (work_t *self, const ctl_entry_t *entry, ctl_subtask_t *subtask)
@@ -265,13 +337,18 @@ static void fill_capture (work_t *self, const ctl_entry_t *entry, ctl_subtask_t 
     return;
   }
   uint32_t index;
-  const ctl_entry_t *embed = find_embed (self, entry->link, &index);
+  int several = 0;
+  const ctl_entry_t *embed = NULL;
   subtask->request = entry->link;
   subtask->hop = CTL_HOP_CAPTURE_ONLY;
-  int several = 0;
-  if (embed)
-    embed = sender_of (self, entry, index, &several);
+  if (find_embed (self, entry->link, &index)) {
+    embed = find_connected (self, entry, index, &several);
+    subtask->alone = embed && is_shared (self, index);
+    if (!embed)
+      embed = find_elsewhere (self, entry, index, &several);
+  }
   if (several) {
+    subtask->alone = 1;
     note_orphan (self, subtask, WEFT_REASON_CONTEXT, entry->instance);
   } else if (embed) {
     subtask->hop = CTL_HOP_PROVEN;
@@ -279,19 +356,46 @@ static void fill_capture (work_t *self, const ctl_entry_t *entry, ctl_subtask_t 
   }
 }
 
-static int fill_leaf (work_t *self, const ctl_entry_t *embed, ctl_subtask_t *subtask)
+/* Before any capture looks elsewhere: which embeds are those of a connection. */
+static void find_all_connected (work_t *self)
 {
+  uint32_t index;
+  int several;
+  for (uint32_t i = 0; i < self->captures; i++)
+    if (!(self->capture[i]->flags & CTL_ENTRY_TOP) && find_embed (self, self->capture[i]->link, &index))
+      find_connected (self, self->capture[i], index, &several);
+}
+
+/* A leaf whose request id is not its alone has one of what it differs in from the others. */
+static uint64_t leaf_id (const ctl_entry_t *embed)
+{
+  uint64_t id = embed->link ^ ctl_mix_fold (embed->start_ns | 1, embed->subtask ^ LEAF_ODD);
+  return id ? id : 1;
+}
+
+static int fill_leaf (work_t *self, uint32_t index, ctl_subtask_t *subtask)
+{
+  const ctl_entry_t *embed = self->embed[index];
   char peer[CTL_PEER_TEXT_MAX];
   ctl_peers_text (self->in->peers, embed->peer, peer);
   fill (self, embed, subtask);
   fill_request (self, embed, subtask);
-  subtask->id = embed->link;
+  subtask->alone = is_forwarded (embed) || (index > 0 && self->embed[index - 1]->link == embed->link);
+  subtask->id = subtask->alone ? leaf_id (embed) : embed->link;
+  subtask->instruction = 0;
   subtask->hop = CTL_HOP_EMBED_ONLY;
   subtask->inside = (uint8_t) ctl_peers_captures (self->in->peers, embed->peer);
   subtask->vm = "";
   subtask->cpu_ns = WEFT_NS_NONE;
   subtask->service = ctl_instances_intern (self->in->instances, peer, strlen (peer));
   return subtask->service ? 0 : WEFT_E_NOMEM;
+}
+
+/* Of the embeds of one request that nobody captured: the first, and each that is a request of its own. */
+static int is_leaf (const work_t *self, uint32_t index)
+{
+  const ctl_entry_t *embed = self->embed[index];
+  return index == 0 || self->embed[index - 1]->link != embed->link || (embed->flags & WEFT_REPORT_ADOPTED);
 }
 
 /* The two lines of a report came and were sorted together, but what is hostile may repeat an id. */
@@ -369,11 +473,12 @@ static int build (work_t *self)
   self->embed_seen = calloc (self->embeds + 1u, 1);
   if (!out->subtasks || !self->embed_seen)
     return WEFT_E_NOMEM;
+  find_all_connected (self);
   for (uint32_t i = 0; i < self->captures; i++)
     fill_capture (self, self->capture[i], &out->subtasks[out->count++]);
   for (uint32_t i = 0; i < self->embeds; i++)
-    if (!self->embed_seen[i] && (i == 0 || self->embed[i]->link != self->embed[i - 1]->link)) {
-      int rc = fill_leaf (self, self->embed[i], &out->subtasks[out->count++]);
+    if (!self->embed_seen[i] && is_leaf (self, i)) {
+      int rc = fill_leaf (self, i, &out->subtasks[out->count++]);
       if (rc)
         return rc;
     }
@@ -414,7 +519,7 @@ int ctl_assemble (const ctl_assemble_t *self, const uint8_t task[WEFT_TASK_ID_SI
   work_t work = {.in = self};
   if (count > 1)
     qsort_r (entries, count, sizeof (const ctl_entry_t *), compare_entries, (void *) (uintptr_t) self);
-  count = drop_copies (entries, count, &duplicates);
+  count = drop_copies (entries, count, &duplicates, &truncated);
   const ctl_entry_t **at = entries;
   at = take_kind (at, entries + count, WEFT_REPORT_CAPTURE, &work.capture, &work.captures);
   at = take_kind (at, entries + count, WEFT_REPORT_EMBED, &work.embed, &work.embeds);

@@ -4,8 +4,16 @@
  *
  *  M1  the result depends on the set of copies alone, not on their order
  *  M2  of copies of one (kind, request or subtask) one counts: an answered one
- *      before an open one, else the one that ended last
- *  M3  hostile times, ids and circles give an odd tree, never a crash or a loop */
+ *      before an open one, else the one that ended last. Two ADOPTED embeds of one
+      request are copies only if subtask, start and connection are equal, too
+ *  M3  hostile times, ids and circles give an odd tree, never a crash or a loop
+ *  M4  an embed and a capture of one request on one connection are one hop. A
+ *      FORWARDED embed is joined in no other way. A capture of that request that
+ *      came on none of these has an unknown caller where a FORWARDED embed that is
+ *      joined with none may have led to it (M5), and where the embed of another
+ *      sort was joined so: who had that passed it on
+ *  M5  an ADOPTED embed is never joined with the subtask that it left from, nor
+ *      with a capture that began before it on the same clock */
 #ifndef CTL_ASSEMBLE_H
 #define CTL_ASSEMBLE_H
 
@@ -27,8 +35,8 @@ typedef struct {
   uint64_t start_ns, end_ns; /* CLOCK_BOOTTIME of the instance's host */
   uint64_t cpu_ns;           /* opaque: the wait */
   uint32_t name;             /* ctl_names_id */
-  uint32_t instruction;      /* opaque: the calls */
-  uint32_t peer;             /* embed, opaque: ctl_peers_address */
+  uint32_t instruction;      /* opaque: the calls; embed: its connection (32 bits of it, 0: not known) */
+  uint32_t peer;             /* embed, opaque: ctl_peers_address; capture: its connection, as above */
   uint32_t next;             /* the list that correlate keeps */
   uint16_t instance;
   uint16_t status; /* opaque: the family of the peer's address */

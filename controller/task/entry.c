@@ -38,12 +38,16 @@ uint32_t ctl_entry_fill (ctl_peers_t *peers, const weft_report_t *report, uint32
     return fill_opaque (peers, report, ret_lines);
   if (report->kind == WEFT_REPORT_EMBED) {
     entry->peer = ctl_peers_address (peers, &report->peer);
+    entry->instruction = (uint32_t) ctl_peers_connection (peers, &report->local, &report->peer);
     return 1;
   }
   ctl_peers_captured_at (peers, &report->local);
-  if (!report->request) {
+  uint64_t connection = ctl_peers_connection (peers, &report->peer, &report->local);
+  if (report->request) {
+    entry->peer = (uint32_t) connection;
+  } else {
     entry->flags |= CTL_ENTRY_TOP;
-    entry->link = ctl_peers_connection (peers, &report->peer, &report->local);
+    entry->link = connection;
   }
   return 1;
 }

@@ -8,7 +8,8 @@
  *   subtasks  = [ subtask … ]
  *   subtask   = [ id, request, caller, hop, error, answered, inside, status, orphan, instruction,
  *                 instance, pid, service, vm, name, start, end - start, cpu or nil, sent, answered - sent
- *                 (of an opaque leaf alone) , calls, bytes out, bytes in, wait ]
+ *                 (of an opaque leaf alone) , calls, bytes out, bytes in, wait
+ *                 (of others, where it is not 0) , alone ]
  *
  * Later versions append; a reader skips what it does not know. A change that it
  * could not skip raises `version`. */
@@ -25,6 +26,7 @@
 #define PACK_VERSION   1u
 #define HEAD_FIELDS    7u
 #define SUBTASK_FIELDS 20u
+#define ALONE_FIELDS   21u
 #define OPAQUE_FIELDS  24u
 #define LOOK_BACK      64u /* texts searched for an equal one: a task has few, and hostile ones may not cost n^2 */
 #define TEXT_MAX       (WEFT_SUBTASKS_PER_TASK_MAX * 3u + 1u)
@@ -55,7 +57,7 @@ static void pack_bytes (msgpack_packer *pk, const uint8_t *bytes, size_t size)
 static void pack_subtask (msgpack_packer *pk, const ctl_subtask_t *subtask, texts_t *texts)
 {
   int opaque = subtask->hop == CTL_HOP_OPAQUE;
-  msgpack_pack_array (pk, opaque ? OPAQUE_FIELDS : SUBTASK_FIELDS);
+  msgpack_pack_array (pk, opaque ? OPAQUE_FIELDS : subtask->alone ? ALONE_FIELDS : SUBTASK_FIELDS);
   msgpack_pack_uint64 (pk, subtask->id);
   msgpack_pack_uint64 (pk, subtask->request);
   msgpack_pack_uint64 (pk, subtask->caller);
@@ -79,6 +81,8 @@ static void pack_subtask (msgpack_packer *pk, const ctl_subtask_t *subtask, text
     msgpack_pack_uint64 (pk, subtask->cpu_ns);
   msgpack_pack_uint64 (pk, subtask->sent_ns);
   msgpack_pack_uint64 (pk, subtask->answered_ns - subtask->sent_ns);
+  if (!opaque && subtask->alone)
+    msgpack_pack_uint8 (pk, subtask->alone);
   if (!opaque)
     return;
   msgpack_pack_uint32 (pk, subtask->calls);
@@ -254,6 +258,9 @@ static void unpack_subtask (unpack_t *self, ctl_subtask_t *out)
     out->bytes_out = number (self, UINT64_MAX);
     out->bytes_in = number (self, UINT64_MAX);
     out->wait_ns = number (self, INT64_MAX);
+  } else if (out->hop != CTL_HOP_OPAQUE && fields >= ALONE_FIELDS) {
+    known = ALONE_FIELDS;
+    out->alone = (uint8_t) number (self, 1);
   }
   if (!self->rc)
     skip (self, fields - known);

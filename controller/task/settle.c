@@ -322,7 +322,8 @@ static int is_complete (const ctl_execution_t *self)
     const ctl_subtask_t *subtask = &self->subtasks[i];
     if (!subtask->answered || (subtask->hop == CTL_HOP_EMBED_ONLY && subtask->inside))
       return 0;
-    if (subtask->parent == NONE && i > 0 && !(outside && subtask->hop == CTL_HOP_CAPTURE_ONLY))
+    if (subtask->parent == NONE && i > 0 &&
+        !(outside && subtask->hop == CTL_HOP_CAPTURE_ONLY && !subtask->orphan))
       return 0;
   }
   return outside || self->subtasks[0].hop == CTL_HOP_ROOT;

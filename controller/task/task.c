@@ -94,6 +94,7 @@ static void take_request (ctl_subtask_t *into, const ctl_subtask_t *from)
   into->hop = CTL_HOP_PROVEN;
   into->caller = from->caller;
   into->orphan = from->orphan;
+  into->alone = from->alone;
   into->sent_ns = from->sent_ns;
   into->answered_ns = from->answered_ns;
   if (is_leaf (from) && from->answered)
@@ -127,8 +128,16 @@ static uint32_t first_of (const by_request_t *list, uint32_t count, uint64_t req
   return low;
 }
 
-/* What one copy of a request says of its sender holds for every capture of it: the
- * sender's copy may have come with another part, or with the other capture of two. */
+/* Whether what `from` says of its sender holds for this capture of the same request. */
+static int is_told_by (const ctl_subtask_t *capture, const ctl_subtask_t *from)
+{
+  if (!from->alone)
+    return !capture->alone;
+  return capture->alone && capture->caller == from->caller && capture->sent_ns == from->sent_ns;
+}
+
+/* What one copy of a request says of its sender holds for every capture of it (but for those that
+ * are `alone`): the sender's copy may have come with another part, or with the other capture of two. */
 static int spread_request (ctl_subtask_t *subtasks, const by_request_t *list, uint32_t count,
                            const ctl_subtask_t *from)
 {
@@ -136,11 +145,32 @@ static int spread_request (ctl_subtask_t *subtasks, const by_request_t *list, ui
   for (uint32_t i = first_of (list, count, from->request); i < count && list[i].request == from->request;
        i++) {
     ctl_subtask_t *subtask = &subtasks[list[i].index];
+    if (!is_told_by (subtask, from))
+      continue;
     if (subtask->hop == CTL_HOP_CAPTURE_ONLY)
       take_request (subtask, from);
     found = 1;
   }
   return found;
+}
+
+/* A request that was forwarded to nobody that is known may have led to each later capture of its id
+ * by another subtask: their callers are not known. */
+static void doubt (ctl_subtask_t *subtasks, const by_request_t *list, uint32_t count,
+                   const ctl_subtask_t *leaf)
+{
+  uint32_t i = first_of (list, count, leaf->request);
+  for (uint32_t k = i; k < count && list[k].request == leaf->request; k++)
+    if (is_told_by (&subtasks[list[k].index], leaf))
+      return;
+  for (; i < count && list[i].request == leaf->request; i++) {
+    ctl_subtask_t *subtask = &subtasks[list[i].index];
+    if (subtask->hop != CTL_HOP_CAPTURE_ONLY || subtask->id == leaf->caller ||
+        subtask->start_ns < leaf->sent_ns)
+      continue;
+    subtask->alone = 1;
+    subtask->orphan = WEFT_REASON_CONTEXT;
+  }
 }
 
 /* Drops what both parts have, and joins a leaf of one with the captures of the other. */
@@ -165,8 +195,11 @@ static int join (ctl_execution_t *self)
     captures++;
   }
   qsort (list, listed, sizeof *list, compare_requests);
+  for (uint32_t i = captures; i < kept; i++)
+    if (subtasks[i].hop == CTL_HOP_EMBED_ONLY && subtasks[i].alone)
+      doubt (subtasks, list, listed, &subtasks[i]);
   for (uint32_t i = 0; i < listed; i++) /* the first that is proven tells the others of its request */
-    if (subtasks[list[i].index].hop == CTL_HOP_PROVEN) {
+    if (subtasks[list[i].index].hop == CTL_HOP_PROVEN && !subtasks[list[i].index].alone) {
       spread_request (subtasks, list, listed, &subtasks[list[i].index]);
       while (i + 1 < listed && list[i + 1].request == list[i].request)
         i++;

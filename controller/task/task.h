@@ -43,7 +43,8 @@ const char *ctl_loss_text (int loss);
 /* One subtask, or a leaf: a request nobody captured; all that its caller asked of one opaque
  * peer (`service` is its address or "", `name` the protocol). */
 typedef struct {
-  uint64_t id;      /* subtask id; of an embed-only leaf: its request id; of an opaque one: its own */
+  uint64_t id;      /* subtask id; of an embed-only leaf: its request id, made of it if `alone`;
+                       of an opaque one: its own */
   uint64_t request; /* request id that led here, 0: none */
   uint64_t caller;  /* subtask id that the request left from, 0: not known */
   uint32_t parent;  /* index in `subtasks`, CTL_NO_PARENT */
@@ -56,7 +57,7 @@ typedef struct {
   uint8_t inside;  /* of an embed-only leaf: an instance captures at that address, so its copy is missing */
   uint16_t status; /* 0: none */
   uint8_t orphan;  /* weft_reason_t why its caller is unknown, 0: it is none */
-  uint8_t reserved;
+  uint8_t alone;   /* its request id went out several times: what is said of the sender holds for it only */
   uint32_t instruction;
   uint8_t instance[WEFT_UUID_SIZE]; /* of a leaf: the sender's */
   uint32_t pid;                     /* 0: not known */

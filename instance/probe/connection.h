@@ -22,6 +22,9 @@
  *  C4  an insert is sent whole before any later byte of the application
  *  C5  GIVEN_UP is final until close; a given-up connection costs one load
  *  C6  an fd is believed only with the generation read before the system call
+ *  C7  no two requests that this VM reports share a request id, but for those of
+ *      the application's making (ADOPTED); one that goes out under the id with
+ *      which an open subtask came is marked (FORWARDED)
  *
  * No allocation, no lock that blocks, errno preserved by every function. */
 #ifndef PROBE_CONNECTION_H

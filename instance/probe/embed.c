@@ -200,7 +200,7 @@ static void take (probe_exchange_t *exchange, const probe_trace_t *trace)
 
 /* The application's own context goes out. Where it is one that we received, it
  * is a header passed on as it came, and its request id becomes one of ours if
- * the digits leave in this call. */
+ * the digits leave in this call; else it is marked (C7). */
 static void carry (probe_connection_t *self, probe_write_t *write, probe_exchange_t *exchange,
                    const probe_carried_t *carried, size_t at, int forwarded)
 {
@@ -210,10 +210,13 @@ static void carry (probe_connection_t *self, probe_write_t *write, probe_exchang
   size_t digits = carried->at + (private ? PROBE_WEFT_TASK_DIGITS : PROBE_TRACEPARENT_DIGITS);
   take (exchange, &carried->trace);
   exchange->flags |= WEFT_REPORT_ADOPTED | (private ? WEFT_REPORT_PRIVATE : 0);
-  // at - head_size: where this head begins, seen from this call; may be before it.
-  if (!forwarded || at + digits < head->head_size || may_touch (self, config, write) != WEFT_REASON_NONE)
+  if (!forwarded)
     return;
-  exchange->flags &= ~WEFT_REPORT_ADOPTED;
+  exchange->flags |= WEFT_REPORT_FORWARDED;
+  // at - head_size: where this head begins, seen from this call; may be before it.
+  if (at + digits < head->head_size || may_touch (self, config, write) != WEFT_REASON_NONE)
+    return;
+  exchange->flags &= ~(WEFT_REPORT_ADOPTED | WEFT_REPORT_FORWARDED);
   exchange->request = weft_ids_next (probe_ids ());
   probe_edit_t *edit = new_edit (write, head);
   probe_hex_put (edit->text, exchange->request);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* embed: the client side of a connection. Decides at the blank line of each
  * request head what the request is to carry, inserts it, and keeps the account
- * of what the kernel took of it (C1, C3, C4). */
+ * of what the kernel took of it (C1, C3, C4, C7). */
 #ifndef PROBE_EMBED_H
 #define PROBE_EMBED_H
 

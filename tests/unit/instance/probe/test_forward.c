@@ -60,8 +60,28 @@ static void test_forwarded_too_late (void **state)
   app_hear (FD, OK);
   assert_sent (FD, "GET / HTTP/1.1\r\ntraceparent: " TP "\r\n\r\n", 88);
   assert_true (only_report ()->request == THEIR_REQUEST);
-  assert_int_equal (only_report ()->flags, WEFT_REPORT_ADOPTED);
+  assert_int_equal (only_report ()->flags, WEFT_REPORT_ADOPTED | WEFT_REPORT_FORWARDED);
+  assert_true (only_report ()->subtask == 77);
   probe_context_close (handle);
+}
+
+/* Nothing is altered on the way to this peer, so the id stays theirs, and the report says so. An id
+ * that nobody came with is the application's own. */
+static void test_forwarded_where_nothing_may_be_touched (void **state)
+{
+  for (int received = 0; received < 2; received++) {
+    fake_setup (NULL);
+    probe_handle_t handle = received ? probe_context_receive (theirs, 77, THEIR_REQUEST) : 0;
+    fake_connect (FD);
+    memset (fake[FD].peer_ip, 8, 4); // 8.8.8.8
+    app_say (FD, OWN ("traceparent: " TP "\r\n"));
+    app_hear (FD, OK);
+    assert_sent (FD, OWN ("traceparent: " TP "\r\n"), strlen (OWN ("traceparent: " TP "\r\n")));
+    assert_true (only_report ()->request == THEIR_REQUEST);
+    assert_int_equal (only_report ()->flags & (WEFT_REPORT_ADOPTED | WEFT_REPORT_FORWARDED),
+                      WEFT_REPORT_ADOPTED | (received ? WEFT_REPORT_FORWARDED : 0));
+    probe_context_close (handle);
+  }
 }
 
 /* The same request captured twice, both still open: which of them forwards is not known. */
@@ -85,6 +105,7 @@ int main (void)
   const struct CMUnitTest tests[] = {
       TEST (test_forwarded),
       TEST (test_forwarded_too_late),
+      TEST (test_forwarded_where_nothing_may_be_touched),
       TEST (test_forwarded_by_one_of_two),
   };
   return cmocka_run_group_tests (tests, NULL, fake_teardown);
