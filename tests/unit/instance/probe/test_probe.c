@@ -465,7 +465,7 @@ static int is_born (const uint8_t parent_start[WEFT_UUID_SIZE])
   const shm_head_t *head = probe_shm;
   const shm_control_t *control = shm_control (probe_shm);
   bad |= (probe_actions != WEFT_ACTION_CAPTURE) << 1; /* at once, before any sidecar knows of it */
-  bad |= (probe_fds () != 1 || probe_threads () != 1) << 2;
+  bad |= (probe_fds () != 1 || wait_thread () != 1) << 2;
   bad |= (memcmp (head->start, parent_start, WEFT_UUID_SIZE) == 0 || head->pid != (uint32_t) getpid ()) << 3;
   bad |= (child_resets != 1) << 4;
   bad |= (strcmp (control->service, "shop") != 0 || control->tree.name[3] != 7) << 5;
@@ -539,7 +539,7 @@ static void test_child_can_be_joined (void **state)
   activate (WEFT_ACTION_CAPTURE, 5000, NULL, 0);
   pid_t child = fork ();
   if (child == 0)
-    _exit (probe_start () != 0 || probe_fds () != 1 || probe_threads () != 1);
+    _exit (probe_start () != 0 || probe_fds () != 1 || wait_thread () != 1);
   assert_int_equal (checked (child), 0);
 }
 
