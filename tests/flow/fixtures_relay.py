@@ -39,7 +39,7 @@ class Relay:
                 answer += part
         assert answer.startswith(b"HTTP/1.1 200 "), answer
         heads = [head for head in list(self.peer.heads) if head.startswith(f"POST {url[url.index('/called'):]} ".encode())]
-        assert len(heads) == calls
+        assert len(heads) == calls, (url, list(self.peer.heads)[-3:], answer)
         return [field_lines(head) for head in heads]
 
 

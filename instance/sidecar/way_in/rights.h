@@ -8,6 +8,8 @@
 
 #include "../target.h"
 
+#define CAR_RIGHTS_OURS_MS 1000 /* for another weft that is just joining the same process */
+
 /* 0: nothing as far as one can see; else a status with "reason; remedy" in why. */
 int car_rights_check (const car_target_t *target, char *why, size_t why_size);
 
