@@ -4,6 +4,7 @@ import json
 import re
 import socket
 import threading
+import time
 import urllib.parse
 
 from scenario import plan
@@ -34,7 +35,18 @@ class RecordingPeer:
         return self
 
     def __exit__(self, *_):
+        self.listener.shutdown(socket.SHUT_RDWR)  # wakes accept (): closing alone would leave it listening
         self.listener.close()
+
+    def arrived(self, count, wanted=lambda head: True, since=0, seconds=2):
+        """The heads for which wanted(head) holds, once there are `count`; what there is, at the latest
+        after so many seconds."""
+        end = time.monotonic() + seconds
+        while True:
+            found = [head for head in list(self.heads)[since:] if wanted(head)]
+            if len(found) >= count or time.monotonic() > end:
+                return found
+            time.sleep(0.01)
 
     def accept(self):
         while True:

@@ -38,8 +38,9 @@ class Relay:
             while part := client.recv(65536):
                 answer += part
         assert answer.startswith(b"HTTP/1.1 200 "), answer
-        heads = [head for head in list(self.peer.heads) if head.startswith(f"POST {url[url.index('/called'):]} ".encode())]
-        assert len(heads) == calls, (url, list(self.peer.heads)[-3:], answer)
+        start = f"POST {url[url.index('/called'):]} ".encode()
+        heads = self.peer.arrived(calls, lambda head: head.startswith(start))
+        assert len(heads) == calls, (url, len(self.peer.heads), list(self.peer.heads)[-3:], answer)
         return [field_lines(head) for head in heads]
 
 

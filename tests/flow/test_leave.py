@@ -31,7 +31,7 @@ def marked(app, peer):
     """Sends one request through `app`; whether the request that reached the peer carried an id."""
     before = len(peer.heads)
     send(app, plan.parse("orders~G~/orders~s0~200~0~10(peer~G~/x~s0~200~0~10)"))
-    head, = peer.heads[before:]
+    head, = peer.arrived(1, since=before)
     return bool(TRACEPARENT.search(head))
 
 
