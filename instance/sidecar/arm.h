@@ -39,7 +39,7 @@ void car_arm_inherit (car_arm_t *self, const car_arm_t *parent);
 
 /* A HELLO went out at mono_ns. */
 void car_arm_said_hello (car_arm_t *self, uint64_t mono_ns);
-/* Takes the instructions out of a STATE. alone: it came on our own topic. */
+/* Takes the instructions out of a STATE, unless it has them already. alone: it came on our own topic. */
 void car_arm_take_state (car_arm_t *self, weft_bus_message_t *message, int alone, uint64_t mono_ns);
 /* 1: a HELLO is due: this controller's state is not ours, or its clock is not known (A4);
  * 0: all is well. */

@@ -305,6 +305,7 @@ static void far_answer (stage_t *stage, uint64_t asked_ns, uint64_t mono_ns)
   memcpy (message.instructions, &one, sizeof one);
   car_arm_said_hello (stage->arm, asked_ns);
   car_arm_take_state (stage->arm, &message, 1, mono_ns);
+  weft_bus_clear (&message); /* an epoch that is known is not taken again */
 }
 
 static uint64_t lease (stage_t *stage, uint64_t mono_ns)
