@@ -164,7 +164,6 @@ int ctl_journal_open (const char *dir, uint32_t segment_max, ctl_journal_t **ret
   self->bytes_max = WEFT_JOURNAL_PARTS * (uint64_t) self->segment_max;
   self->age_ns = WEFT_JOURNAL_AGE_MS * WEFT_NS_PER_MS;
   self->safe = checkpoint.segment;
-  remove_large (self, 0);
   *ret_self = self;
   return 0;
 }

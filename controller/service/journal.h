@@ -35,7 +35,8 @@ typedef struct {
 
 typedef struct ctl_journal_t ctl_journal_t;
 
-/* `dir` exists (place.h). `segment_max` 0: WEFT_JOURNAL_SEGMENT_MAX. WEFT_E_IO with `why`. */
+/* `dir` exists (place.h). `segment_max` 0: WEFT_JOURNAL_SEGMENT_MAX. Removes nothing yet: the bound that
+ * was set last time may have been higher. WEFT_E_IO with `why`. */
 int ctl_journal_open (const char *dir, uint32_t segment_max, ctl_journal_t **ret_self, char *why,
                       size_t why_size);
 /* How much is kept and for how long: all segments together, WEFT_JOURNAL_MAX_LEAST at least; a segment

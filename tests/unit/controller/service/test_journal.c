@@ -249,6 +249,24 @@ static void test_retention_by_size (void **state)
   assert_int_equal (got[count - 1], 200);
 }
 
+/* A bound above that of before it is set takes nothing away: it may be the one that was set last time. */
+static void test_opening_removes_nothing (void **state)
+{
+  int got[64] = {0};
+  ctl_journal_position_t damage;
+  for (uint32_t life = 0; life < 2; life++) {
+    ctl_journal_t *self = journal_open (100);
+    ctl_journal_retain (self, WEFT_JOURNAL_MAX_LEAST, 3600000);
+    for (uint32_t n = 1; n <= 10; n++)
+      assert_int_equal (append (self, 10 * life + n, 30000), 0);
+    ctl_journal_close (&self);
+  }
+  read_all (0, got, &damage);
+  for (int n = 0; n < 20; n++)
+    assert_int_equal (got[n], n + 1);
+  assert_int_equal (got[20], 0);
+}
+
 static void make_old (const char *name, time_t seconds)
 {
   char path[128];
@@ -475,6 +493,7 @@ int main (void)
       TEST (test_flipped_bit),
       TEST (test_rotation),
       TEST (test_retention_by_size),
+      TEST (test_opening_removes_nothing),
       TEST (test_retention_by_age),
       TEST (test_checkpoint),
       TEST (test_no_room),
