@@ -136,7 +136,7 @@ static void begin_life (ctl_instance_t *instance, const uint8_t start[WEFT_UUID_
   instance->last_batch = 0;
   instance->active = 0;
   instance->bytes_total = instance->bytes_spoken = instance->given_up = instance->bare = 0;
-  instance->requests_in = instance->requests_unmatched = 0;
+  instance->requests_in = instance->requests_unmatched = instance->requests_excluded = 0;
   memset (instance->rest, 0, sizeof instance->rest);
   instance->slots_written = instance->slots_restored = instance->slots_foreign = instance->threads_left = 0;
 }

@@ -42,14 +42,17 @@ static void test_a_life_from_hello_to_bye (void **state)
   instance->last_batch = 9;
   message = message_of (WEFT_UP_BYE, 1, 1);
   message.slots_restored = 57;
+  message.requests_excluded = 3;
   assert_int_equal (ctl_instances_take (self, &message, &instance), 0);
   assert_int_equal (instance->presence, CTL_INSTANCE_LEFT);
   assert_int_equal (instance->slots_restored, 57);
+  assert_int_equal (instance->requests_excluded, 3);
   assert_int_equal (instance->active, 0);
   /* a new life: batch numbers begin anew; a late BYE of the old one ends nothing */
   message = message_of (WEFT_UP_HELLO, 1, 2);
   assert_int_equal (ctl_instances_take (self, &message, &instance), 0);
   assert_int_equal (instance->last_batch, 0);
+  assert_int_equal (instance->requests_excluded, 0);
   assert_int_equal (instance->presence, CTL_INSTANCE_PRESENT);
   message = message_of (WEFT_UP_BYE, 1, 1);
   assert_int_equal (ctl_instances_take (self, &message, &instance), 0);
