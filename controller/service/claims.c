@@ -88,8 +88,9 @@ int ctl_claims_let_go (ctl_house_t *house, ctl_instance_t *instance)
   return leave_unneeded (house, instance);
 }
 
-void ctl_claims_tidy (ctl_claims_t *self, ctl_house_t *house, uint64_t now_ns)
+void ctl_claims_tidy (ctl_house_t *house, uint64_t now_ns)
 {
+  ctl_claims_t *self = house->claims;
   for (uint32_t n = 0; n < WEFT_CLAIMS_MAX; n++)
     if (self->claim[n].number && self->claim[n].until_ns <= now_ns) {
       claim_t ended = self->claim[n];
@@ -118,7 +119,7 @@ int ctl_claims_claim (ctl_house_t *house, const json_t *request, ctl_reply_t *re
   if (for_ms <= 0 || for_ms > 2 * (json_int_t) WEFT_FOR_MAX_MS)
     return ctl_reply_refuse (reply, WEFT_E_RANGE, "a claim has a duration");
   uint64_t now_ns = weft_mono_ns ();
-  ctl_claims_tidy (house->claims, house, now_ns);
+  ctl_claims_tidy (house, now_ns);
   claim_t *claim = find (house->claims, 0);
   if (!claim)
     return ctl_reply_refuse (reply, WEFT_E_FULL, "%d clients work at once already; try again later",

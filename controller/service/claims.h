@@ -22,7 +22,7 @@ typedef struct ctl_claims_t ctl_claims_t;
 ctl_claims_t *ctl_claims_new (void);
 void ctl_claims_destroy (ctl_claims_t **self_p);
 /* H1, H2 at now_ns (CLOCK_MONOTONIC). */
-void ctl_claims_tidy (ctl_claims_t *self, ctl_house_t *house, uint64_t now_ns);
+void ctl_claims_tidy (ctl_house_t *house, uint64_t now_ns);
 /* As if it had been joined for a claim that has just ended. 1: it leaves now; 0: with the last one who needs it. */
 int ctl_claims_let_go (ctl_house_t *house, ctl_instance_t *instance);
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../common/pattern.h"
 #include "../../common/status.h"
 #include "../task/analyse.h"
 #include "questions.h"

@@ -384,7 +384,7 @@ static void tick (service_t *self, uint64_t now_ns)
     self->heartbeat_ns = now_ns + WEFT_HEARTBEAT_MS * WEFT_NS_PER_MS;
     if (watch_presence (self, now_ns) > 0)
       self->used_ns = now_ns;
-    ctl_claims_tidy (self->house.claims, &self->house, now_ns);
+    ctl_claims_tidy (&self->house, now_ns);
   }
   if (now_ns >= self->settle_ns) {
     settle (self, now_ns, 0);

@@ -109,14 +109,14 @@ static void a_claim_whose_owner_died (void **state)
   ask (self, "uid 1000 pid 77",
        "{\"op\": \"claim\", \"for_ms\": 1000, \"uuids\": [" ONE "," TWO "], \"joined\": [" TWO "]}");
   uint64_t end_ns = weft_mono_ns () + 2 * WEFT_NS_PER_S;
-  ctl_claims_tidy (self->house.claims, &self->house, weft_mono_ns ());
+  ctl_claims_tidy (&self->house, weft_mono_ns ());
   json_t *none = releases (self);
   assert_int_equal (json_array_size (none), 0);
   json_decref (none);
-  ctl_claims_tidy (self->house.claims, &self->house, end_ns);
+  ctl_claims_tidy (&self->house, end_ns);
   assert_int_equal (orders->leaving, 1);
   assert_release (self, 1, "uid 1000 pid 77", 4188, "claim 1 ended at its time");
-  ctl_claims_tidy (self->house.claims, &self->house, end_ns + 1); /* told again, not written again */
+  ctl_claims_tidy (&self->house, end_ns + 1); /* told again, not written again */
   assert_release (self, 1, "uid 1000 pid 77", 4188, "claim 1 ended at its time");
 }
 
@@ -143,7 +143,7 @@ static void an_instruction_that_was_the_last_need (void **state)
   assert_int_equal (front->leaving, 0);
   snprintf (stop, sizeof stop, "{\"op\": \"stop\", \"number\": %lld}", (long long) number);
   ask (self, "key ops", stop);
-  ctl_claims_tidy (self->house.claims, &self->house, weft_mono_ns ());
+  ctl_claims_tidy (&self->house, weft_mono_ns ());
   assert_release (self, 1, "controller", 4121, "the last instruction for it ended");
 }
 

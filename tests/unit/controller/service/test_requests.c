@@ -318,16 +318,15 @@ static void test_claims (void **state)
   uint8_t uuid[WEFT_UUID_SIZE] = {3};
   ctl_instance_t *third = ctl_instances_find (self->house.instances, uuid);
   assert_int_equal (third->leaving, 0);
-  ctl_claims_tidy (self->house.claims, &self->house, weft_mono_ns ());
+  ctl_claims_tidy (&self->house, weft_mono_ns ());
   assert_int_equal (third->leaving, 1);
   join (self, 4, "fourth", 5001);
   uint8_t four[WEFT_UUID_SIZE] = {4};
   ctl_instance_t *fourth = ctl_instances_find (self->house.instances, four);
   claim (self, "\"04000000-0000-0000-0000-000000000000\"", "\"04000000-0000-0000-0000-000000000000\"");
-  ctl_claims_tidy (self->house.claims, &self->house, weft_mono_ns ());
+  ctl_claims_tidy (&self->house, weft_mono_ns ());
   assert_int_equal (fourth->leaving, 0);
-  ctl_claims_tidy (self->house.claims, &self->house,
-                   weft_mono_ns () + 2 * WEFT_NS_PER_S); /* its owner died */
+  ctl_claims_tidy (&self->house, weft_mono_ns () + 2 * WEFT_NS_PER_S); /* its owner died */
   assert_int_equal (fourth->leaving, 1);
   join (self, 5, "fifth", 5002);
   const char *five = "\"05000000-0000-0000-0000-000000000000\"";
@@ -367,10 +366,10 @@ static void test_detach_when_free (void **state)
   ctl_reply_clear (&reply);
   uint8_t orders[WEFT_UUID_SIZE] = {2};
   assert_int_equal (ctl_instances_find (self->house.instances, orders)->joined, 1);
-  ctl_claims_tidy (self->house.claims, &self->house, weft_mono_ns ());
+  ctl_claims_tidy (&self->house, weft_mono_ns ());
   reply = ask (self, stop);
   ctl_reply_clear (&reply);
-  ctl_claims_tidy (self->house.claims, &self->house, weft_mono_ns ());
+  ctl_claims_tidy (&self->house, weft_mono_ns ());
   reply = ask (self, request);
   assert_int_equal (size_of (&reply, "uuids"), 2);
   assert_int_equal (size_of (&reply, "later"), 0);
