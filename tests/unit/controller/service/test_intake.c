@@ -15,34 +15,21 @@
 #include "../../../../common/endpoint.h"
 #include "../../../../common/ids.h"
 #include "../../../../common/status.h"
-#include "../../../../controller/service/intake.h"
 #include "../../../../controller/service/recovery.h"
-
-/* A controller without sockets. */
-typedef struct {
-  ctl_intake_links_t links;
-  ctl_intake_t *intake;
-} fixture_t;
+#include "life.h"
 
 static int setup (void **state)
 {
-  fixture_t *self = calloc (1, sizeof *self);
-  self->links.instances = ctl_instances_new ();
-  self->links.instructions = ctl_instructions_new (100, 0);
-  self->links.correlate = ctl_correlate_new (self->links.instances, 0);
-  self->intake = ctl_intake_new (&self->links);
+  life_t *self = calloc (1, sizeof *self);
+  *self = begin_life (0);
   *state = self;
-  return self->intake ? 0 : -1;
+  return 0;
 }
 
 static int teardown (void **state)
 {
-  fixture_t *self = *state;
-  ctl_intake_destroy (&self->intake);
-  ctl_correlate_destroy (&self->links.correlate);
-  ctl_instructions_destroy (&self->links.instructions);
-  ctl_instances_destroy (&self->links.instances);
-  free (self);
+  end_life (*state);
+  free (*state);
   return 0;
 }
 
@@ -129,7 +116,7 @@ static int give_batch (ctl_intake_t *intake, uint8_t who, uint64_t number)
   return rc;
 }
 
-static uint64_t correlated (const fixture_t *self)
+static uint64_t correlated (const life_t *self)
 {
   ctl_correlate_stats_t stats;
   ctl_correlate_stats (self->links.correlate, &stats);
@@ -138,7 +125,7 @@ static uint64_t correlated (const fixture_t *self)
 
 static void test_batches_once (void **state)
 {
-  fixture_t *self = *state;
+  life_t *self = *state;
   assert_int_equal (message (self->intake, WEFT_UP_HELLO, 7, 0), 0);
   assert_int_equal (give_batch (self->intake, 7, 1), 0);
   assert_int_equal (give_batch (self->intake, 7, 1), 0);
@@ -165,7 +152,7 @@ static void test_batches_once (void **state)
 /* What an instance has heard of in its HELLO is not what it works under. */
 static void test_epoch_is_acknowledged_by_ack_only (void **state)
 {
-  fixture_t *self = *state;
+  life_t *self = *state;
   assert_int_equal (message (self->intake, WEFT_UP_HELLO, 7, 55), 0);
   ctl_instance_t *instance = ctl_instances_at (self->links.instances, 0);
   assert_int_equal (instance->epoch, 0);
@@ -179,7 +166,7 @@ static void test_epoch_is_acknowledged_by_ack_only (void **state)
 
 static void test_garbage_is_counted (void **state)
 {
-  fixture_t *self = *state;
+  life_t *self = *state;
   const ctl_intake_stats_t *stats = ctl_intake_stats (self->intake);
   assert_int_equal (ctl_intake_frame (self->intake, "", 0), WEFT_E_MALFORMED);
   assert_int_equal (ctl_intake_frame (self->intake, "\xc1", 1), WEFT_E_MALFORMED);
@@ -202,7 +189,7 @@ static void test_garbage_is_counted (void **state)
 /* Every frame cut short, in memory of its exact size. */
 static void test_truncated_batches (void **state)
 {
-  fixture_t *self = *state;
+  life_t *self = *state;
   uint8_t *frame = malloc (WEFT_BATCH_MAX);
   size_t size = batch (frame, 7, 1, 0);
   for (size_t n = 0; n < size; n++) {
@@ -219,7 +206,7 @@ static void test_truncated_batches (void **state)
 /* N1, N2 over a crash: a second life reads the first one's journal. */
 static void test_recovery (void **state)
 {
-  fixture_t *first = *state, *second = NULL;
+  life_t *first = *state, *second = NULL;
   char dir[] = "/tmp/weft-intake-XXXXXX", why[300] = "";
   assert_non_null (mkdtemp (dir));
   assert_int_equal (ctl_journal_open (dir, 0, &first->links.journal, why, sizeof why), 0);
@@ -255,7 +242,7 @@ static void test_recovery (void **state)
 /* N2 over a crash behind a checkpoint: what is in the store is known, counted and not correlated. */
 static void test_recovery_behind_a_checkpoint (void **state)
 {
-  fixture_t *first = *state;
+  life_t *first = *state;
   char dir[] = "/tmp/weft-intake-XXXXXX", why[300] = "";
   assert_non_null (mkdtemp (dir));
   assert_int_equal (ctl_journal_open (dir, 0, &first->links.journal, why, sizeof why), 0);
@@ -269,7 +256,7 @@ static void test_recovery_behind_a_checkpoint (void **state)
 
   void *other = NULL;
   assert_int_equal (setup (&other), 0);
-  fixture_t *second = other;
+  life_t *second = other;
   ctl_recovery_t recovery = {0};
   assert_int_equal (ctl_recovery_run (dir, second->intake, second->links.instances, &recovery), 0);
   assert_int_equal (correlated (second), 1);
@@ -293,7 +280,7 @@ static void test_recovery_behind_a_checkpoint (void **state)
 /* N1: without room in the correlator a batch is neither journalled nor acknowledged; settling makes room. */
 static void test_no_room (void **state)
 {
-  fixture_t *self = *state;
+  life_t *self = *state;
   enum { TASKS = WEFT_EVICTED_MAX + 2 * WEFT_BATCH_REPORTS_MAX };
   char dir[] = "/tmp/weft-intake-XXXXXX", why[300] = "", path[64];
   assert_non_null (mkdtemp (dir));
@@ -335,7 +322,7 @@ static void test_no_room (void **state)
 /* N1: what the journal refuses is neither correlated nor remembered. */
 static void test_journal_that_fails (void **state)
 {
-  fixture_t *self = *state;
+  life_t *self = *state;
   char dir[] = "/tmp/weft-intake-XXXXXX", why[300] = "";
   assert_non_null (mkdtemp (dir));
   assert_int_equal (ctl_journal_open (dir, 0, &self->links.journal, why, sizeof why), 0);
@@ -356,7 +343,7 @@ typedef struct {
   void *context, *push, *sub;
 } wire_t;
 
-static void open_wire (fixture_t *self, wire_t *wire)
+static void open_wire (life_t *self, wire_t *wire)
 {
   char why[300] = "", endpoint[WEFT_ENDPOINT_MAX];
   int wait_ms = 5000;
@@ -380,7 +367,7 @@ static void open_wire (fixture_t *self, wire_t *wire)
     usleep (1000);
 }
 
-static void close_wire (fixture_t *self, wire_t *wire)
+static void close_wire (life_t *self, wire_t *wire)
 {
   char path[64];
   zmq_close (wire->push);
@@ -436,7 +423,7 @@ static unsigned hear_until (wire_t *wire, uint64_t seven, uint64_t nine)
  * and group. 7 sends 1 to 11, its fourth twice and its sixth after its seventh; 9 sends 1 and 2. */
 static void test_together (void **state)
 {
-  fixture_t *self = *state;
+  life_t *self = *state;
   static const uint8_t sent[][2] = {{7, 1}, {9, 1}, {7, 2}, {7, 3}, {7, 4}, {7, 4},  {7, 5},
                                     {7, 7}, {7, 6}, {7, 8}, {9, 2}, {7, 9}, {7, 10}, {7, 11}};
   enum { SENT = sizeof sent / sizeof *sent, TWICE = 1 };
@@ -477,7 +464,7 @@ static void test_together (void **state)
 /* N1: with a journal that refuses, nothing of a group is acknowledged, remembered or correlated. */
 static void test_together_refused (void **state)
 {
-  fixture_t *self = *state;
+  life_t *self = *state;
   wire_t wire;
   open_wire (self, &wire);
   ctl_journal_t *good = self->links.journal;

@@ -12,35 +12,28 @@
 #include <cmocka.h>
 
 #include "../../../../common/clocks.h"
-#include "../../../../controller/service/intake.h"
 #include "../../../../controller/service/overload.h"
+#include "life.h"
 
 enum { OPEN_MAX = 4000, BATCH = 100, LAG = 7, BATCHES = 200 };
 
 typedef struct {
-  ctl_intake_links_t links;
-  ctl_intake_t *intake;
+  life_t life;
   ctl_overload_t overload;
 } fixture_t;
 
 static int setup (void **state)
 {
   fixture_t *self = calloc (1, sizeof *self);
-  self->links.instances = ctl_instances_new ();
-  self->links.instructions = ctl_instructions_new (100, 0);
-  self->links.correlate = ctl_correlate_new (self->links.instances, OPEN_MAX);
-  self->intake = ctl_intake_new (&self->links);
+  self->life = begin_life (OPEN_MAX);
   *state = self;
-  return self->intake ? 0 : -1;
+  return 0;
 }
 
 static int teardown (void **state)
 {
   fixture_t *self = *state;
-  ctl_intake_destroy (&self->intake);
-  ctl_correlate_destroy (&self->links.correlate);
-  ctl_instructions_destroy (&self->links.instructions);
-  ctl_instances_destroy (&self->links.instances);
+  end_life (&self->life);
   free (self);
   return 0;
 }
@@ -77,7 +70,7 @@ static void give (fixture_t *self, uint8_t who, uint64_t number)
   for (uint64_t n = 0; n < BATCH; n++)
     head.reports += fill (writer, who, number * BATCH + n + 1);
   assert_int_equal (weft_batch_writer_finish (writer, &head, &size), 0);
-  assert_int_equal (ctl_intake_frame (self->intake, frame, size), 0);
+  assert_int_equal (ctl_intake_frame (self->life.intake, frame, size), 0);
   free (frame);
   weft_batch_writer_destroy (&writer);
 }
@@ -93,9 +86,10 @@ static int is_whole (ctl_execution_t **execution_p, void *arg)
 static uint32_t look (fixture_t *self, uint64_t now_ns)
 {
   ctl_correlate_stats_t stats;
-  ctl_correlate_stats (self->links.correlate, &stats);
-  return ctl_overload_look (&self->overload, ctl_correlate_shedder (self->links.correlate), stats.open_tasks,
-                            stats.open_max, ctl_intake_stats (self->intake)->deferred, now_ns);
+  ctl_correlate_stats (self->life.links.correlate, &stats);
+  return ctl_overload_look (&self->overload, ctl_correlate_shedder (self->life.links.correlate),
+                            stats.open_tasks, stats.open_max, ctl_intake_stats (self->life.intake)->deferred,
+                            now_ns);
 }
 
 static void tasks_are_shed_whole_and_counted (void **state)
@@ -112,10 +106,10 @@ static void tasks_are_shed_whole_and_counted (void **state)
       kept = look (self, now_ns);
   }
   assert_in_range (kept, CTL_SHED_NOTHING / 64, CTL_SHED_NOTHING / 2);
-  assert_int_equal (ctl_correlate_settle (self->links.correlate, now_ns, 1, is_whole, &whole), 0);
+  assert_int_equal (ctl_correlate_settle (self->life.links.correlate, now_ns, 1, is_whole, &whole), 0);
   assert_in_range (whole, OPEN_MAX / 2, OPEN_MAX * 2);
   for (uint32_t n = 0; n < 2; n++) {
-    const ctl_instance_t *instance = ctl_instances_at (self->links.instances, n);
+    const ctl_instance_t *instance = ctl_instances_at (self->life.links.instances, n);
     uint64_t copies = instance->uuid[0] == 1 ? 2 : 1;
     assert_true (instance->stored == whole * copies);
     assert_true (instance->losses[WEFT_LOSS_SHED] == (BATCHES * BATCH - whole) * copies);

@@ -16,33 +16,11 @@
 #include "../../../../common/clocks.h"
 #include "../../../../controller/service/recovery.h"
 #include "../../../../controller/service/sums.h"
+#include "life.h"
 
 enum { REPORTS = 3, LOST = 5 }; /* of each batch */
 
-typedef struct {
-  ctl_intake_links_t links;
-  ctl_intake_t *intake;
-} life_t;
-
 static char dir[64];
-
-static life_t begin_life (void)
-{
-  life_t life = {.links = {.instances = ctl_instances_new (), .instructions = ctl_instructions_new (100, 0)}};
-  life.links.correlate = ctl_correlate_new (life.links.instances, 0);
-  life.intake = ctl_intake_new (&life.links);
-  assert_non_null (life.intake);
-  return life;
-}
-
-static void end_life (life_t *life)
-{
-  ctl_intake_destroy (&life->intake);
-  ctl_journal_close (&life->links.journal);
-  ctl_correlate_destroy (&life->links.correlate);
-  ctl_instructions_destroy (&life->links.instructions);
-  ctl_instances_destroy (&life->links.instances);
-}
 
 static void open_journal (life_t *life)
 {
@@ -121,14 +99,14 @@ static int teardown (void **state)
 /* U1: two batches are summed up, one follows; whether the journal still has the two makes no difference. */
 static void the_account_outlives_the_journal (void **state)
 {
-  life_t first = begin_life ();
+  life_t first = begin_life (0);
   open_journal (&first);
   give (&first, 7, 1);
   give (&first, 7, 2);
   save (&first);
   give (&first, 7, 3);
   end_life (&first);
-  life_t second = begin_life ();
+  life_t second = begin_life (0);
   recover (&second); /* nothing twice */
   assert_sums (&second, 7, 3);
   open_journal (&second); /* another segment */
@@ -137,7 +115,7 @@ static void the_account_outlives_the_journal (void **state)
   give (&second, 7, 5);
   end_life (&second);
   remove_segment (1);
-  life_t third = begin_life ();
+  life_t third = begin_life (0);
   recover (&third);
   assert_sums (&third, 7, 5);
   uint32_t intervals;
@@ -150,7 +128,7 @@ static void the_account_outlives_the_journal (void **state)
 static void an_instance_of_which_the_journal_knows_nothing (void **state)
 {
   uint8_t left[WEFT_UUID_SIZE] = {8};
-  life_t first = begin_life ();
+  life_t first = begin_life (0);
   open_journal (&first);
   give (&first, 7, 1);
   give (&first, 8, 1);
@@ -158,7 +136,7 @@ static void an_instance_of_which_the_journal_knows_nothing (void **state)
   save (&first);
   end_life (&first);
   remove_segment (1);
-  life_t second = begin_life ();
+  life_t second = begin_life (0);
   recover (&second);
   assert_sums (&second, 7, 1);
   assert_null (ctl_instances_find (second.links.instances, left));
@@ -169,7 +147,7 @@ static void an_instance_of_which_the_journal_knows_nothing (void **state)
 static void a_damaged_file_is_none (void **state)
 {
   char path[96];
-  life_t first = begin_life ();
+  life_t first = begin_life (0);
   open_journal (&first);
   give (&first, 7, 1);
   save (&first);
@@ -183,7 +161,7 @@ static void a_damaged_file_is_none (void **state)
       fputs ("{\"segment\": -1, \"offset\": \"x\", \"instances\": 3}", file);
       fclose (file);
     }
-    life_t second = begin_life ();
+    life_t second = begin_life (0);
     recover (&second);
     assert_sums (&second, 7, 1);
     end_life (&second);
@@ -193,17 +171,17 @@ static void a_damaged_file_is_none (void **state)
 /* A journal that is empty again does not begin before its checkpoint. */
 static void a_new_segment_is_behind_the_checkpoint (void **state)
 {
-  life_t first = begin_life ();
+  life_t first = begin_life (0);
   open_journal (&first);
   give (&first, 7, 1);
   assert_int_equal (ctl_journal_checkpoint (first.links.journal), 0);
   end_life (&first);
   remove_segment (1);
-  life_t second = begin_life ();
+  life_t second = begin_life (0);
   open_journal (&second);
   give (&second, 7, 2);
   end_life (&second);
-  life_t third = begin_life ();
+  life_t third = begin_life (0);
   recover (&third);
   ctl_correlate_stats_t stats;
   ctl_correlate_stats (third.links.correlate, &stats);
