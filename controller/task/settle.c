@@ -6,14 +6,10 @@
 
 #include "../../common/limits.h"
 #include "../../common/status.h"
+#include "by_id.h"
 #include "task.h"
 
 #define NONE CTL_NO_PARENT
-
-typedef struct {
-  uint64_t id;
-  uint32_t index;
-} id_index_t;
 
 typedef struct {
   uint64_t from_ns, to_ns;
@@ -23,7 +19,7 @@ typedef struct {
 /* One allocation for all that settling needs besides the result. */
 typedef struct {
   ctl_subtask_t *sorted;
-  id_index_t *key;
+  ctl_by_id_t *key;
   span_t *span;
   uint32_t *stack, *place;
   uint8_t *state;
@@ -37,15 +33,15 @@ static int is_leaf (const ctl_subtask_t *subtask)
 
 static int scratch_new (uint32_t count, scratch_t *ret_scratch)
 {
-  size_t each = sizeof (ctl_subtask_t) + sizeof (id_index_t) + sizeof (span_t) + 2 * sizeof (uint32_t) + 1;
+  size_t each = sizeof (ctl_subtask_t) + sizeof (ctl_by_id_t) + sizeof (span_t) + 2 * sizeof (uint32_t) + 1;
   char *at = calloc (count, each);
   if (!at)
     return WEFT_E_NOMEM;
   scratch_t scratch = {.memory = at};
   scratch.sorted = (ctl_subtask_t *) (void *) at;
   at += count * sizeof (ctl_subtask_t);
-  scratch.key = (id_index_t *) (void *) at;
-  at += count * sizeof (id_index_t);
+  scratch.key = (ctl_by_id_t *) (void *) at;
+  at += count * sizeof (ctl_by_id_t);
   scratch.span = (span_t *) (void *) at;
   at += count * sizeof (span_t);
   scratch.stack = (uint32_t *) (void *) at;
@@ -89,25 +85,10 @@ static int compare_subtasks (const void *left, const void *right)
   return (int) a->hop - (int) b->hop;
 }
 
-static int compare_keys (const void *left, const void *right)
+static uint32_t find (const ctl_by_id_t *key, uint32_t keys, uint64_t id)
 {
-  const id_index_t *a = left, *b = right;
-  if (a->id != b->id)
-    return a->id < b->id ? -1 : 1;
-  return a->index < b->index ? -1 : a->index > b->index;
-}
-
-static uint32_t find (const id_index_t *key, uint32_t keys, uint64_t id)
-{
-  uint32_t low = 0, high = keys;
-  while (low < high) {
-    uint32_t middle = low + (high - low) / 2;
-    if (key[middle].id < id)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low < keys && key[low].id == id ? key[low].index : NONE;
+  uint32_t first = ctl_by_id_first (key, keys, id);
+  return first < keys && key[first].id == id ? key[first].index : NONE;
 }
 
 static void link_parents (ctl_execution_t *self, scratch_t *scratch)
@@ -115,8 +96,8 @@ static void link_parents (ctl_execution_t *self, scratch_t *scratch)
   uint32_t keys = 0;
   for (uint32_t i = 0; i < self->count; i++)
     if (!is_leaf (&self->subtasks[i]))
-      scratch->key[keys++] = (id_index_t){self->subtasks[i].id, i};
-  qsort (scratch->key, keys, sizeof *scratch->key, compare_keys);
+      scratch->key[keys++] = (ctl_by_id_t){self->subtasks[i].id, i};
+  qsort (scratch->key, keys, sizeof *scratch->key, ctl_by_id_compare);
   for (uint32_t i = 0; i < self->count; i++) {
     ctl_subtask_t *subtask = &self->subtasks[i];
     subtask->parent = subtask->caller ? find (scratch->key, keys, subtask->caller) : NONE;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../common/status.h"
+#include "by_id.h"
 #include "text.h"
 
 const char *ctl_hop_text (ctl_hop_t hop)
@@ -101,33 +102,6 @@ static void take_request (ctl_subtask_t *into, const ctl_subtask_t *from)
     into->error = ctl_error_of_both (into->error, from->error);
 }
 
-/* Captures by the request that led to them. */
-typedef struct {
-  uint64_t request;
-  uint32_t index;
-} by_request_t;
-
-static int compare_requests (const void *left, const void *right)
-{
-  const by_request_t *a = left, *b = right;
-  if (a->request != b->request)
-    return a->request < b->request ? -1 : 1;
-  return a->index < b->index ? -1 : a->index > b->index;
-}
-
-static uint32_t first_of (const by_request_t *list, uint32_t count, uint64_t request)
-{
-  uint32_t low = 0, high = count;
-  while (low < high) {
-    uint32_t middle = low + (high - low) / 2;
-    if (list[middle].request < request)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
 /* Whether what `from` says of its sender holds for this capture of the same request. */
 static int is_told_by (const ctl_subtask_t *capture, const ctl_subtask_t *from)
 {
@@ -138,11 +112,11 @@ static int is_told_by (const ctl_subtask_t *capture, const ctl_subtask_t *from)
 
 /* What one copy of a request says of its sender holds for every capture of it (but for those that
  * are `alone`): the sender's copy may have come with another part, or with the other capture of two. */
-static int spread_request (ctl_subtask_t *subtasks, const by_request_t *list, uint32_t count,
+static int spread_request (ctl_subtask_t *subtasks, const ctl_by_id_t *list, uint32_t count,
                            const ctl_subtask_t *from)
 {
   int found = 0;
-  for (uint32_t i = first_of (list, count, from->request); i < count && list[i].request == from->request;
+  for (uint32_t i = ctl_by_id_first (list, count, from->request); i < count && list[i].id == from->request;
        i++) {
     ctl_subtask_t *subtask = &subtasks[list[i].index];
     if (!is_told_by (subtask, from))
@@ -156,14 +130,14 @@ static int spread_request (ctl_subtask_t *subtasks, const by_request_t *list, ui
 
 /* A request that was forwarded to nobody that is known may have led to each later capture of its id
  * by another subtask: their callers are not known. */
-static void doubt (ctl_subtask_t *subtasks, const by_request_t *list, uint32_t count,
+static void doubt (ctl_subtask_t *subtasks, const ctl_by_id_t *list, uint32_t count,
                    const ctl_subtask_t *leaf)
 {
-  uint32_t i = first_of (list, count, leaf->request);
-  for (uint32_t k = i; k < count && list[k].request == leaf->request; k++)
+  uint32_t i = ctl_by_id_first (list, count, leaf->request);
+  for (uint32_t k = i; k < count && list[k].id == leaf->request; k++)
     if (is_told_by (&subtasks[list[k].index], leaf))
       return;
-  for (; i < count && list[i].request == leaf->request; i++) {
+  for (; i < count && list[i].id == leaf->request; i++) {
     ctl_subtask_t *subtask = &subtasks[list[i].index];
     if (subtask->hop != CTL_HOP_CAPTURE_ONLY || subtask->id == leaf->caller ||
         subtask->start_ns < leaf->sent_ns)
@@ -177,7 +151,7 @@ static void doubt (ctl_subtask_t *subtasks, const by_request_t *list, uint32_t c
 static int join (ctl_execution_t *self)
 {
   ctl_subtask_t *subtasks = self->subtasks;
-  by_request_t *list = malloc ((self->count + 1u) * sizeof *list);
+  ctl_by_id_t *list = malloc ((self->count + 1u) * sizeof *list); /* captures by the request that led there */
   uint32_t kept = 0, captures = 0, listed = 0;
   if (!list)
     return WEFT_E_NOMEM;
@@ -191,17 +165,17 @@ static int join (ctl_execution_t *self)
   }
   while (captures < kept && !is_leaf (&subtasks[captures])) {
     if (subtasks[captures].hop != CTL_HOP_ROOT)
-      list[listed++] = (by_request_t){subtasks[captures].request, captures};
+      list[listed++] = (ctl_by_id_t){subtasks[captures].request, captures};
     captures++;
   }
-  qsort (list, listed, sizeof *list, compare_requests);
+  qsort (list, listed, sizeof *list, ctl_by_id_compare);
   for (uint32_t i = captures; i < kept; i++)
     if (subtasks[i].hop == CTL_HOP_EMBED_ONLY && subtasks[i].alone)
       doubt (subtasks, list, listed, &subtasks[i]);
   for (uint32_t i = 0; i < listed; i++) /* the first that is proven tells the others of its request */
     if (subtasks[list[i].index].hop == CTL_HOP_PROVEN && !subtasks[list[i].index].alone) {
       spread_request (subtasks, list, listed, &subtasks[list[i].index]);
-      while (i + 1 < listed && list[i + 1].request == list[i].request)
+      while (i + 1 < listed && list[i + 1].id == list[i].id)
         i++;
     }
   self->count = captures;
