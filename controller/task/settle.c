@@ -26,11 +26,6 @@ typedef struct {
   void *memory;
 } scratch_t;
 
-static int is_leaf (const ctl_subtask_t *subtask)
-{
-  return subtask->hop == CTL_HOP_EMBED_ONLY || subtask->hop == CTL_HOP_OPAQUE;
-}
-
 static int scratch_new (uint32_t count, scratch_t *ret_scratch)
 {
   size_t each = sizeof (ctl_subtask_t) + sizeof (ctl_by_id_t) + sizeof (span_t) + 2 * sizeof (uint32_t) + 1;
@@ -95,7 +90,7 @@ static void link_parents (ctl_execution_t *self, scratch_t *scratch)
 {
   uint32_t keys = 0;
   for (uint32_t i = 0; i < self->count; i++)
-    if (!is_leaf (&self->subtasks[i]))
+    if (!ctl_subtask_is_leaf (&self->subtasks[i]))
       scratch->key[keys++] = (ctl_by_id_t){self->subtasks[i].id, i};
   qsort (scratch->key, keys, sizeof *scratch->key, ctl_by_id_compare);
   for (uint32_t i = 0; i < self->count; i++) {
@@ -136,7 +131,7 @@ static uint32_t rank_of_top (const ctl_subtask_t *subtask)
     return 3;
   return subtask->hop == CTL_HOP_ROOT           ? 0
          : subtask->hop == CTL_HOP_CAPTURE_ONLY ? 1
-         : is_leaf (subtask)                    ? 4
+         : ctl_subtask_is_leaf (subtask)        ? 4
                                                 : 2;
 }
 

@@ -63,17 +63,12 @@ void ctl_execution_destroy (ctl_execution_t **self_p)
   *self_p = NULL;
 }
 
-static int is_leaf (const ctl_subtask_t *subtask)
-{
-  return subtask->hop == CTL_HOP_EMBED_ONLY || subtask->hop == CTL_HOP_OPAQUE;
-}
-
 /* Orders what two parts say of one thing: captures before leaves, by id, the better copy first. */
 static int compare_parts (const void *left, const void *right)
 {
   const ctl_subtask_t *a = left, *b = right;
-  if (is_leaf (a) != is_leaf (b))
-    return is_leaf (a) ? 1 : -1;
+  if (ctl_subtask_is_leaf (a) != ctl_subtask_is_leaf (b))
+    return ctl_subtask_is_leaf (a) ? 1 : -1;
   if (a->id != b->id)
     return a->id < b->id ? -1 : 1;
   if (a->answered != b->answered)
@@ -98,7 +93,7 @@ static void take_request (ctl_subtask_t *into, const ctl_subtask_t *from)
   into->alone = from->alone;
   into->sent_ns = from->sent_ns;
   into->answered_ns = from->answered_ns;
-  if (is_leaf (from) && from->answered)
+  if (ctl_subtask_is_leaf (from) && from->answered)
     into->error = ctl_error_of_both (into->error, from->error);
 }
 
@@ -158,12 +153,13 @@ static int join (ctl_execution_t *self)
   qsort (subtasks, self->count, sizeof *subtasks, compare_parts);
   for (uint32_t i = 0; i < self->count; i++) {
     ctl_subtask_t *last = kept ? &subtasks[kept - 1] : NULL;
-    if (!last || last->id != subtasks[i].id || is_leaf (last) != is_leaf (&subtasks[i]))
+    if (!last || last->id != subtasks[i].id ||
+        ctl_subtask_is_leaf (last) != ctl_subtask_is_leaf (&subtasks[i]))
       subtasks[kept++] = subtasks[i];
     else if (last->hop == CTL_HOP_CAPTURE_ONLY && subtasks[i].hop == CTL_HOP_PROVEN)
       take_request (last, &subtasks[i]);
   }
-  while (captures < kept && !is_leaf (&subtasks[captures])) {
+  while (captures < kept && !ctl_subtask_is_leaf (&subtasks[captures])) {
     if (subtasks[captures].hop != CTL_HOP_ROOT)
       list[listed++] = (ctl_by_id_t){subtasks[captures].request, captures};
     captures++;

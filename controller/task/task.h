@@ -70,6 +70,12 @@ typedef struct {
   uint32_t calls;
 } ctl_subtask_t;
 
+/* Stands for what was asked of somebody who did not tell of it: its id is no caller's. */
+static inline int ctl_subtask_is_leaf (const ctl_subtask_t *subtask)
+{
+  return subtask->hop == CTL_HOP_EMBED_ONLY || subtask->hop == CTL_HOP_OPAQUE;
+}
+
 typedef struct {
   uint8_t task[WEFT_TASK_ID_SIZE];
   ctl_kind_t kind;
