@@ -17,9 +17,7 @@
  * was here. */
 static int is_shown (const ctl_instance_t *instance, int all)
 {
-  uint64_t lost = 0;
-  for (int n = 0; n < WEFT_LOSS_COUNT; n++)
-    lost += instance->losses[n];
+  uint64_t lost = ctl_losses_sum (instance->losses);
   return all || instance->presence != CTL_INSTANCE_LEFT ||
          ((lost > 0 || instance->tail_since_ns) && !instance->replayed);
 }

@@ -48,6 +48,14 @@ const char *ctl_loss_text (int loss)
   return (unsigned) loss < WEFT_LOSS_COUNT ? text[loss] : "";
 }
 
+uint64_t ctl_losses_sum (const uint64_t losses[WEFT_LOSS_COUNT])
+{
+  uint64_t sum = 0;
+  for (int n = 0; n < WEFT_LOSS_COUNT; n++)
+    sum += losses[n];
+  return sum;
+}
+
 void ctl_execution_destroy (ctl_execution_t **self_p)
 {
   ctl_execution_t *self = *self_p;

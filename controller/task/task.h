@@ -37,6 +37,8 @@ const char *ctl_error_text (uint8_t error);
 uint8_t ctl_error_of_both (uint8_t callee, uint8_t sender);
 /* Of a weft_loss_t. */
 const char *ctl_loss_text (int loss);
+/* Of every cause. */
+uint64_t ctl_losses_sum (const uint64_t losses[WEFT_LOSS_COUNT]);
 
 #define CTL_NO_PARENT UINT32_MAX
 

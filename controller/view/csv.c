@@ -150,9 +150,6 @@ int ctl_csv_instances (FILE *out, const ctl_instance_t *const *instances, uint32
   for (uint32_t i = 0; i < count; i++) {
     static const char *const presence[] = {"present", "silent", "left"};
     const ctl_instance_t *instance = instances[i];
-    uint64_t lost = 0;
-    for (int k = 0; k < WEFT_LOSS_COUNT; k++)
-      lost += instance->losses[k];
     uuid (out, instance->uuid);
     text (out, instance->vm, ',');
     text (out, instance->version, ',');
@@ -165,7 +162,7 @@ int ctl_csv_instances (FILE *out, const ctl_instance_t *const *instances, uint32
                                 : presence[instance->presence < CTL_INSTANCE_COUNT ? instance->presence : 1]);
     number (out, instance->written, ',');
     number (out, instance->stored, ',');
-    number (out, lost, ',');
+    number (out, ctl_losses_sum (instance->losses), ',');
     number (out, instance->bytes_total, ',');
     number (out, instance->bytes_spoken, '\n');
   }

@@ -195,11 +195,8 @@ static void print_orphans (FILE *out, const ctl_style_t *style, const ctl_analys
 
 static void print_losses (ctl_wrap_t *wrap, const ctl_analysis_t *analysis)
 {
-  uint64_t lost = 0;
   char number[NUMBER_MAX];
-  for (int i = 0; i < WEFT_LOSS_COUNT; i++)
-    lost += analysis->losses[i];
-  ctl_style_number (number, sizeof number, lost);
+  ctl_style_number (number, sizeof number, ctl_losses_sum (analysis->losses));
   ctl_wrap_item (wrap, "lost %s", number);
   for (int i = 0; i < WEFT_LOSS_COUNT; i++)
     if (analysis->losses[i]) {
@@ -335,10 +332,7 @@ int ctl_table_tasks (FILE *out, const ctl_style_t *style, const ctl_analysis_t *
   ctl_grid_destroy (&grid);
   if (analysis->more_names)
     fprintf (out, "%llu executions of further task names\n", (unsigned long long) analysis->more_names);
-  uint64_t lost = analysis->tails;
-  for (int i = 0; i < WEFT_LOSS_COUNT; i++)
-    lost += analysis->losses[i];
-  if (lost) {
+  if (analysis->tails || ctl_losses_sum (analysis->losses)) {
     ctl_wrap_t wrap;
     ctl_wrap_begin (&wrap, out, style, "");
     print_losses (&wrap, analysis);
@@ -400,9 +394,6 @@ static void instance_cells (ctl_grid_t *grid, const ctl_style_t *style, const ct
 {
   static const char *const presence[] = {"present", "silent", "left"};
   char uuid[37], actions[NUMBER_MAX], share[NUMBER_MAX], rest[TEXT_MAX], vm[TEXT_MAX];
-  uint64_t lost = 0;
-  for (int i = 0; i < WEFT_LOSS_COUNT; i++)
-    lost += instance->losses[i];
   weft_uuid_put (uuid, instance->uuid);
   snprintf (vm, sizeof vm, "%s%s%s", ctl_style_vm (instance->vm), *instance->version ? " " : "",
             instance->version);
@@ -423,7 +414,7 @@ static void instance_cells (ctl_grid_t *grid, const ctl_style_t *style, const ct
   ctl_grid_own (grid, "%s", actions);
   rest_text (instance->rest, instance->bytes_total, rest);
   ctl_grid_own (grid, "%s", share);
-  number_cell (grid, lost);
+  number_cell (grid, ctl_losses_sum (instance->losses));
   if (with_rest)
     ctl_grid_own (grid, "%s", rest);
 }
@@ -481,9 +472,6 @@ int ctl_table_losses (FILE *out, const ctl_style_t *style, const ctl_instance_t 
     return WEFT_E_NOMEM;
   for (uint32_t i = 0; i < count; i++) {
     char uuid[37], causes[400];
-    uint64_t lost = 0;
-    for (int k = 0; k < WEFT_LOSS_COUNT; k++)
-      lost += instances[i]->losses[k];
     weft_uuid_put (uuid, instances[i]->uuid);
     causes_text (instances[i], causes, sizeof causes);
     ctl_grid_own (grid, "%.8s", uuid);
@@ -491,7 +479,7 @@ int ctl_table_losses (FILE *out, const ctl_style_t *style, const ctl_instance_t 
     ctl_grid_cell (grid, instances[i]->service);
     number_cell (grid, instances[i]->written);
     number_cell (grid, instances[i]->stored);
-    number_cell (grid, lost);
+    number_cell (grid, ctl_losses_sum (instances[i]->losses));
     ctl_grid_own (grid, "%s", *causes ? causes : dash (style));
   }
   int rc = ctl_grid_print (grid, out);
