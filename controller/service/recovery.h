@@ -14,9 +14,10 @@ typedef struct {
   ctl_journal_position_t first_damage;
 } ctl_recovery_t;
 
-/* Reads `dir` and the sums beside it, batches from its checkpoint on, through `intake`, whose links must hold neither journal nor
- * broadcast. Instances are left as gone: they say hello when they see this controller. WEFT_E_IO;
- * WEFT_E_FULL: the store has no room for what is in the journal. */
+/* Reads `dir` and the sums in it through `intake`, whose links must hold neither journal nor broadcast: batches
+ * from the checkpoint on, of those before it their numbers and counts. Instances are left as gone: they
+ * say hello when they see this controller. WEFT_E_IO; WEFT_E_FULL: the store has no room for what is in
+ * the journal. */
 int ctl_recovery_run (const char *dir, ctl_intake_t *intake, ctl_instances_t *instances,
                       ctl_recovery_t *ret_recovery);
 

@@ -5,7 +5,7 @@
  *  M1  the result depends on the set of copies alone, not on their order
  *  M2  of copies of one (kind, request or subtask) one counts: an answered one
  *      before an open one, else the one that ended last. Two ADOPTED embeds of one
-      request are copies only if subtask, start and connection are equal, too
+ *      request are copies only if subtask, start and connection are equal, too
  *  M3  hostile times, ids and circles give an odd tree, never a crash or a loop
  *  M4  an embed and a capture of one request on one connection are one hop. A
  *      FORWARDED embed is joined in no other way. A capture of that request that

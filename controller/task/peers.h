@@ -34,7 +34,8 @@ void ctl_peers_bare (ctl_peers_t *self, uint64_t connection, uint8_t reason, uin
 void ctl_peers_told (ctl_peers_t *self, uint16_t instance, uint64_t wall_ns);
 /* It is idle since its last batch: what it says of connections later it says anew. */
 void ctl_peers_idle (ctl_peers_t *self, uint16_t instance);
-/* 1: found: the connection was bare then, give or take WEFT_BARE_SLACK_MS.  *ret_wanted 1 if one of its reasons is other than UNMATCHED. */
+/* 1: found: the connection was bare then, give or take WEFT_BARE_SLACK_MS. *ret_wanted 1 if one of its
+ * reasons is other than UNMATCHED. */
 int ctl_peers_find_bare (const ctl_peers_t *self, uint64_t connection, uint64_t wall_ns, int *ret_wanted,
                          uint16_t *ret_instance);
 
