@@ -312,13 +312,6 @@ int ctl_journal_checkpoint_at (ctl_journal_t *self, const ctl_journal_position_t
   return rc;
 }
 
-int ctl_journal_checkpoint (ctl_journal_t *self)
-{
-  ctl_journal_position_t here;
-  ctl_journal_position (self, &here);
-  return ctl_journal_checkpoint_at (self, &here);
-}
-
 int ctl_journal_give_number (ctl_journal_t *self, uint32_t number)
 {
   char text[16];

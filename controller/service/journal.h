@@ -16,7 +16,7 @@
  *  J4  the segments together stay below the bound that was set; the oldest go first
  *  J5  age alone removes nothing that lies behind the checkpoint
  * Survives the death of the controller, not that of the host: nothing is synced
- * before close, and then the last segment only. One thread. */
+ * before close, and then the last segment only. One thread at a time. */
 #ifndef CTL_JOURNAL_H
 #define CTL_JOURNAL_H
 
@@ -56,9 +56,7 @@ typedef struct {
 /* Several in one call of the kernel, all or none. As above; WEFT_E_RANGE also for none, for more than
  * CTL_JOURNAL_TOGETHER and for more than a segment holds. */
 int ctl_journal_append_all (ctl_journal_t *self, const ctl_journal_frame_t *frames, unsigned count);
-/* Everything appended so far is in the store: a recovery may begin here. */
-int ctl_journal_checkpoint (ctl_journal_t *self);
-/* The same, of everything appended before `position`. */
+/* Everything appended before `position` is in the store: a recovery may begin there. */
 int ctl_journal_checkpoint_at (ctl_journal_t *self, const ctl_journal_position_t *position);
 /* Where the next record will stand. */
 void ctl_journal_position (const ctl_journal_t *self, ctl_journal_position_t *ret_position);

@@ -31,4 +31,12 @@ static inline void end_life (life_t *life)
   ctl_instances_destroy (&life->links.instances);
 }
 
+/* All that it has journalled is in the store. */
+static inline int checkpoint_life (life_t *life)
+{
+  ctl_journal_position_t here;
+  ctl_journal_position (life->links.journal, &here);
+  return ctl_journal_checkpoint_at (life->links.journal, &here);
+}
+
 #endif

@@ -250,7 +250,7 @@ static void test_recovery_behind_a_checkpoint (void **state)
   message (first->intake, WEFT_UP_HELLO, 7, 0);
   for (uint64_t n = 1; n <= 3; n++)
     assert_int_equal (give_batch (first->intake, 7, n), 0);
-  assert_int_equal (ctl_journal_checkpoint (first->links.journal), 0);
+  assert_int_equal (checkpoint_life (first), 0);
   assert_int_equal (give_batch (first->intake, 7, 4), 0);
   ctl_journal_close (&first->links.journal);
 

@@ -174,7 +174,7 @@ static void a_new_segment_is_behind_the_checkpoint (void **state)
   life_t first = begin_life (0);
   open_journal (&first);
   give (&first, 7, 1);
-  assert_int_equal (ctl_journal_checkpoint (first.links.journal), 0);
+  assert_int_equal (checkpoint_life (&first), 0);
   end_life (&first);
   remove_segment (1);
   life_t second = begin_life (0);
