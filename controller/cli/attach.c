@@ -3,9 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../common/ids.h"
 #include "../../common/log.h"
 #include "candidates.h"
 #include "client.h"
+#include "roster.h"
 #include "sidecar.h"
 #include "verbs.h"
 
@@ -29,10 +31,21 @@ static int add_all (ctl_words_t *words, char (*room)[16], int *ret_count)
 /* What a profile joined and would leave stays from now on. */
 static void keep (const ctl_call_t *call, ctl_client_t *client)
 {
-  json_t *pids = json_array ();
-  for (int n = 0; n < call->operand_count; n++)
-    json_array_append_new (pids, json_integer (strtoll (call->operands[n], NULL, 10)));
-  ctl_client_ask (client, json_pack ("{s:s, s:o}", "op", "keep", "pids", pids), NULL, NULL, NULL);
+  ctl_roster_t roster = {0};
+  json_t *uuids = json_array ();
+  if (call->operand_count && ctl_roster_read (client, &roster) == 0)
+    for (int n = 0; n < call->operand_count; n++) {
+      const ctl_instance_t *instance = ctl_roster_pid (&roster, strtoll (call->operands[n], NULL, 10));
+      char uuid[37];
+      if (!instance)
+        continue;
+      weft_uuid_put (uuid, instance->uuid);
+      json_array_append_new (uuids, json_string (uuid));
+    }
+  ctl_roster_clear (&roster);
+  if (json_array_size (uuids))
+    ctl_client_ask (client, json_pack ("{s:s, s:O}", "op", "keep", "uuids", uuids), NULL, NULL, NULL);
+  json_decref (uuids);
 }
 
 static int add_pids (const ctl_call_t *call, ctl_words_t *words)

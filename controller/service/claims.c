@@ -172,12 +172,11 @@ int ctl_claims_release (ctl_house_t *house, const json_t *request, ctl_reply_t *
 
 int ctl_claims_keep (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
 {
-  const json_t *pids = json_object_get (request, "pids");
-  for (size_t k = 0; k < json_array_size (pids); k++)
-    for (uint32_t n = 0; n < ctl_instances_count (house->instances); n++) {
-      ctl_instance_t *instance = ctl_instances_at (house->instances, n);
-      if (instance->pid == json_integer_value (json_array_get (pids, k)))
-        instance->joined = 0;
-    }
+  const json_t *uuids = json_object_get (request, "uuids");
+  for (size_t n = 0; n < json_array_size (uuids); n++) {
+    ctl_instance_t *instance = instance_of (house, json_array_get (uuids, n));
+    if (instance)
+      instance->joined = 0;
+  }
   return 0;
 }

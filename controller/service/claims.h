@@ -5,7 +5,7 @@
  *   claim    uuids[] joined[] for_ms     -> claim; refused with BUSY while one of them is leaving
  *   release  claim                       -> uuids[] that leave now, kept[] that somebody needs, stays[] that
  *                                           nobody joined for a claim, or that are to stay
- *   keep     pids[]                      -> they stay until somebody detaches them
+ *   keep     uuids[]                     -> they stay until somebody detaches them
  *
  *  H1  an instance that was joined for a claim leaves when no claim on it and no live
  *      instruction that selects it is left; one that was not stays

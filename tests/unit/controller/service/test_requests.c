@@ -331,9 +331,11 @@ static void test_claims (void **state)
   join (self, 5, "fifth", 5002);
   const char *five = "\"05000000-0000-0000-0000-000000000000\"";
   first = claim (self, five, five);
-  reply = ask (self, "{\"op\": \"keep\", \"pids\": [5002]}"); /* somebody attaches it meanwhile */
-  ctl_reply_clear (&reply);
   char text[100];
+  snprintf (text, sizeof text, "{\"op\": \"keep\", \"uuids\": [%s]}",
+            five); /* somebody attaches it meanwhile */
+  reply = ask (self, text);
+  ctl_reply_clear (&reply);
   snprintf (text, sizeof text, "{\"op\": \"release\", \"claim\": %u}", first);
   reply = ask (self, text);
   assert_int_equal (json_array_size (json_object_get (reply.body, "uuids")), 0);
