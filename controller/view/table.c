@@ -456,7 +456,7 @@ static void causes_text (const ctl_instance_t *instance, char *out, size_t size)
     char since[40], until[40];
     ctl_style_date (since, sizeof since, instance->tail_since_ns);
     ctl_style_date (until, sizeof until, instance->tail_until_ns);
-    snprintf (out + at, size - at, "%s%s %s%s%s", at ? ", " : "", "tail unknown since", since,
+    snprintf (out + at, size - at, "%stail unknown since %s%s%s", at ? ", " : "", since,
               instance->tail_until_ns ? " until " : "", instance->tail_until_ns ? until : "");
   }
 }
