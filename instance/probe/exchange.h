@@ -84,7 +84,6 @@ typedef struct {
   uint64_t early;           /* opaque: bytes that came before the first call */
   uint64_t reach_ns;        /* a connect that is under way: its start, 0: none */
   probe_context_t reach_of; /* and whose it is */
-  probe_handle_t reach_context;
 } probe_connection_t;
 
 /* ---- connection.c ------------------------------------------------------- */

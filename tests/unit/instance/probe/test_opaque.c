@@ -497,11 +497,12 @@ static void test_a_full_table (void **state)
 {
   static probe_handle_t handle[PROBE_SUMS_MAX + 10];
   static const weft_address_t nobody;
-  const probe_context_t of = {.subtask = 1};
+  probe_context_t of = {.subtask = 1};
   unsigned opened = 0;
-  for (unsigned i = 0; i < PROBE_SUMS_MAX + 10; i++)
-    probe_opaque_once (1ull << 40 | (i % PROBE_SUBTASKS_MAX), &of, (uint8_t) (1 + i / PROBE_SUBTASKS_MAX),
-                       &nobody, 0, 5);
+  for (unsigned i = 0; i < PROBE_SUMS_MAX + 10; i++) {
+    of.handle = 1ull << 40 | (i % PROBE_SUBTASKS_MAX);
+    probe_opaque_once (&of, (uint8_t) (1 + i / PROBE_SUBTASKS_MAX), &nobody, 0, 5);
+  }
   assert_true (fake_report_count > 0); /* O3: of no open subtask: told at once */
   fake_report_count = 0;
   for (unsigned i = 0; i < 2000; i++)
@@ -509,8 +510,10 @@ static void test_a_full_table (void **state)
       opened++;
   assert_true (opened > 1000);
   for (unsigned p = 1; p < 6; p++)
-    for (unsigned i = 0; i < opened; i++)
-      probe_opaque_once (handle[i], &of, (uint8_t) p, &nobody, 0, 5);
+    for (unsigned i = 0; i < opened; i++) {
+      of.handle = handle[i];
+      probe_opaque_once (&of, (uint8_t) p, &nobody, 0, 5);
+    }
   assert_true (fake_counter (SHM_COUNT_TABLE_FULL) >= 5 * opened - PROBE_SUMS_MAX);
   for (unsigned i = 0; i < opened; i++)
     end_subtask (handle[i]);
