@@ -106,6 +106,8 @@ int probe_try_hold (probe_connection_t *self, probe_direction_t direction);
 void probe_count_bytes (probe_connection_t *self);
 
 /* ---- exchange.c --------------------------------------------------------- */
+/* What the errno of a transfer says of the peer. NONE: nothing. */
+weft_error_t probe_error_of (int error);
 /* The queue's slot for exchange number n. */
 static inline probe_exchange_t *probe_exchange (probe_connection_t *self, uint32_t n)
 {

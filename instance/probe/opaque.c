@@ -371,21 +371,6 @@ int probe_opaque_ask (probe_connection_t *self, const void *data, size_t first_s
   return 1;
 }
 
-static weft_error_t error_of (int error)
-{
-  switch (error) {
-  case ECONNREFUSED:
-    return WEFT_ERROR_REFUSED;
-  case ECONNRESET:
-  case EPIPE:
-    return WEFT_ERROR_RESET;
-  case ETIMEDOUT:
-    return WEFT_ERROR_TIMEOUT;
-  default:
-    return WEFT_ERROR_NONE;
-  }
-}
-
 /* The call that waits has failed: it goes to a sum of its own. Unlocks. */
 static void fail (probe_connection_t *self, sum_t *sum, weft_error_t error, uint64_t now)
 {
@@ -414,7 +399,7 @@ void probe_opaque_wrote (probe_connection_t *self, uint32_t generation, size_t s
     return;
   sum->all.bytes_out -= size - left;
   self->call_bytes -= size - left;
-  weft_error_t failed = result < 0 ? error_of (error) : WEFT_ERROR_NONE;
+  weft_error_t failed = result < 0 ? probe_error_of (error) : WEFT_ERROR_NONE;
   if (failed && self->waiting && !self->lapsed_ns)
     fail (self, sum, failed, weft_boot_ns ());
   else
@@ -472,7 +457,9 @@ static sum_t *take_back (probe_connection_t *self, sum_t *sum)
 
 void probe_opaque_heard (probe_connection_t *self, uint32_t generation, ssize_t result, int error)
 {
-  weft_error_t failed = result == 0 ? WEFT_ERROR_CLOSED : result < 0 ? error_of (error) : WEFT_ERROR_NONE;
+  weft_error_t failed = result == 0  ? WEFT_ERROR_CLOSED
+                        : result < 0 ? probe_error_of (error)
+                                     : WEFT_ERROR_NONE;
   if (__atomic_load_n (&self->generation, __ATOMIC_ACQUIRE) != generation || (result < 0 && !failed))
     return;
   sum_t *sum = last_sum (self);

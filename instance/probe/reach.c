@@ -22,18 +22,10 @@ int probe_reach_begin (probe_reach_t *ret_reach)
 }
 
 /* ---- connects ------------------------------------------------------------- */
+/* EPIPE says nothing of the peer: this side will not write any more. */
 static weft_error_t error_of (int error)
 {
-  switch (error) {
-  case ECONNREFUSED:
-    return WEFT_ERROR_REFUSED;
-  case ETIMEDOUT:
-    return WEFT_ERROR_TIMEOUT;
-  case ECONNRESET:
-    return WEFT_ERROR_RESET;
-  default:
-    return WEFT_ERROR_NONE;
-  }
+  return error == EPIPE ? WEFT_ERROR_NONE : probe_error_of (error);
 }
 
 static void tell (probe_connection_t *self, int error)
