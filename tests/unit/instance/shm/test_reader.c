@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reader: hostile memory, the control page, the spool, finding the memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka wants the four above first */
-#include <cmocka.h>
+#include "over_memory.h"
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -20,28 +16,6 @@
 #include "../../../../common/clocks.h"
 #include "../../../../common/ids.h"
 #include "../../../../common/status.h"
-#include "../../../../instance/shm/reader.h"
-#include "../../../../instance/shm/writer.h"
-
-#define TID 64u /* ring 0 */
-
-static void *base;
-static int fd;
-static shm_reader_t *reader;
-static weft_report_t got;
-
-static int make (void **state)
-{
-  return shm_create (NULL, "cpython", "3.11.2", 0, &base, &fd) || shm_reader_over (base, &reader);
-}
-
-static int unmake (void **state)
-{
-  shm_reader_destroy (&reader);
-  munmap (base, SHM_SIZE);
-  close (fd);
-  return 0;
-}
 
 static void write_one (const char *name)
 {
@@ -96,11 +70,6 @@ static void test_events_are_copies (void **state)
   assert_int_equal (shm_reader_next (reader, &got), 1);
   memset (shm_ring_data (base, 0), 'Z', 256);
   assert_memory_equal (got.name, "GET /before", 11);
-}
-
-static shm_event_t *first_event (void)
-{
-  return (shm_event_t *) shm_ring_data (base, 0);
 }
 
 static void expect_corrupt (void)
