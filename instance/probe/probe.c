@@ -5,7 +5,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <jni.h>
 #include <limits.h>
 #include <linux/futex.h>

@@ -3,7 +3,6 @@
  * those that wait for them. */
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/close_range.h>
 #include <string.h>
 #include <unistd.h>
 
