@@ -437,8 +437,7 @@ static int be_born (void)
   if (status != 0) {
     __atomic_store_n (&probe_actions, 0, __ATOMIC_SEQ_CST);
     probe_got_restore ();
-    close_memory ();
-    shm_retire (probe_shm);
+    leave_memory (1);
   }
   return status;
 }
