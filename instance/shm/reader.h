@@ -10,10 +10,7 @@
 
 typedef struct shm_reader_t shm_reader_t;
 
-/* Finds the probe's memfd among /proc/PID/fd, checks name, seals, size, magic,
- * version, owner uid and pid, maps it. WEFT_E_NOT_FOUND: none there (yet);
- * WEFT_E_VERSION, WEFT_E_MALFORMED, WEFT_E_DENIED. Never opens anything but a
- * memfd of the right name. */
+/* Over the memory that is found in a process; statuses of shm_find (find.h). */
 int shm_reader_open (pid_t pid, shm_reader_t **ret_self);
 /* The same of a descriptor that the process has passed (find.h); fd stays the caller's. */
 int shm_reader_of_fd (int fd, pid_t pid, uid_t uid, shm_reader_t **ret_self);
