@@ -42,10 +42,8 @@ void shm_reader_status (shm_reader_t *self, shm_status_t *ret_status);
 void shm_reader_rest (shm_reader_t *self, uint64_t ret_bytes[WEFT_PROTOCOL_COUNT]);
 
 /* ---- control page ------------------------------------------------------- */
-/* Writes a configuration (seqlock), then rings the doorbell. */
-void shm_configure (shm_reader_t *self, uint32_t actions, uint32_t carrier, uint32_t embed_to,
-                    const shm_rule_t *rules, uint32_t rule_count);
-/* The same with what narrows embed and root further; without, nothing does. */
+/* Writes a configuration (seqlock), with what narrows embed and root further, then rings
+ * the doorbell. */
 void shm_configure_with (shm_reader_t *self, uint32_t actions, uint32_t carrier, uint32_t embed_to,
                          const shm_rule_t *rules, uint32_t rule_count, const shm_filter_t *filter);
 void shm_renew_lease (shm_reader_t *self, uint64_t until_mono_ns);

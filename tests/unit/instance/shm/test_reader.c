@@ -17,6 +17,8 @@
 #include "../../../../common/ids.h"
 #include "../../../../common/status.h"
 
+static const shm_filter_t no_filter;
+
 static void write_one (const char *name)
 {
   weft_report_t report;
@@ -246,21 +248,21 @@ static void test_configuration_is_a_seqlock (void **state)
 {
   shm_control_t *control = shm_control (base);
   shm_rule_t rule = {.instruction = 5, .sample_num = 1, .sample_den = 10, .match = "POST /x"};
-  shm_configure (reader, WEFT_REPORT_ROOT, 1, 1, &rule, 1);
+  shm_configure_with (reader, WEFT_REPORT_ROOT, 1, 1, &rule, 1, &no_filter);
   assert_int_equal (control->config_seq, 2);
   assert_int_equal (shm_config_seq (reader), 2);
   assert_int_equal (control->doorbell, 1);
   assert_int_equal (control->command, SHM_COMMAND_CONFIGURE);
   assert_string_equal (control->rules[0].match, "POST /x");
   assert_int_equal (control->rule_count, 1);
-  shm_configure (reader, 0, 0, 0, NULL, 0);
+  shm_configure_with (reader, 0, 0, 0, NULL, 0, &no_filter);
   assert_int_equal (control->config_seq, 4);
   assert_int_equal (control->rules[0].instruction, 0);
   /* A sidecar that died in the middle of a change left it odd. */
   control->config_seq = 9;
   shm_reader_t *next;
   assert_int_equal (shm_reader_over (base, &next), 0);
-  shm_configure (next, 1, 0, 0, NULL, 0);
+  shm_configure_with (next, 1, 0, 0, NULL, 0, &no_filter);
   assert_int_equal (control->config_seq, 10);
   shm_reader_destroy (&next);
 }
