@@ -170,9 +170,8 @@ static int begin (probe_connection_t *self, uint64_t *now_p)
   return 1;
 }
 
-/* One stretch, `behind` bytes of the call follow it. Returns 0 when the rest is
- * not to be looked at. */
-static int requests (probe_connection_t *self, const char *data, size_t size, size_t behind, uint64_t *now_p)
+/* One stretch of bytes. Returns 0 when the rest of the call is not to be looked at. */
+static int requests (probe_connection_t *self, const char *data, size_t size, uint64_t *now_p)
 {
   probe_http1_t *machine = &self->machine[PROBE_IN];
   for (;;) {
@@ -215,7 +214,7 @@ void probe_capture_requests (probe_connection_t *self, const struct iovec *iov, 
   for (int i = 0; i < iov_count && size; i++) {
     size_t part = iov[i].iov_len < size ? iov[i].iov_len : size;
     size -= part;
-    if (part && !requests (self, iov[i].iov_base, part, size, &now))
+    if (part && !requests (self, iov[i].iov_base, part, &now))
       return;
   }
 }

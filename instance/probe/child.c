@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "../../common/ids.h"
 #include "../../common/status.h"
 
 #define PAGE_TRIES 1000 /* a sidecar writes a configuration in less */
@@ -47,41 +48,23 @@ void probe_child_inherit (void *parent, void *child)
   memcpy (to->service, from->service, sizeof to->service);
 }
 
-static int digit (char c)
-{
-  return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 int probe_child_tree (shm_tree_t *ret_tree)
 {
   const char *text = getenv (PROBE_TREE_ENVIRONMENT);
-  uint8_t bytes[sizeof *ret_tree];
-  if (!text || strlen (text) != 2 * sizeof bytes)
-    return 0;
-  for (size_t i = 0; i < sizeof bytes; i++) {
-    int high = digit (text[2 * i]), low = digit (text[2 * i + 1]);
-    if (high < 0 || low < 0)
-      return 0;
-    bytes[i] = (uint8_t) (high << 4 | low);
-  }
-  memcpy (ret_tree, bytes, sizeof bytes);
-  return 1;
+  return text && strlen (text) == 2 * sizeof *ret_tree &&
+         weft_hex_get ((uint8_t *) ret_tree, text, sizeof *ret_tree) == 0;
 }
 
 /* ---- how it says so ------------------------------------------------------- */
 static socklen_t name_of (const shm_tree_t *tree, struct sockaddr_un *ret_address)
 {
-  static const char digits[] = "0123456789abcdef";
   memset (ret_address, 0, sizeof *ret_address);
   ret_address->sun_family = AF_UNIX;
   char *at = ret_address->sun_path + 1; /* abstract: a zero first */
   memcpy (at, SHM_TREE_PREFIX, sizeof SHM_TREE_PREFIX - 1);
   at += sizeof SHM_TREE_PREFIX - 1;
-  for (unsigned i = 0; i < SHM_TREE_NAME_SIZE; i++) {
-    *at++ = digits[tree->name[i] >> 4];
-    *at++ = digits[tree->name[i] & 15];
-  }
-  return (socklen_t) (at - (char *) ret_address);
+  weft_hex_put (at, tree->name, sizeof tree->name);
+  return (socklen_t) (at + 2 * sizeof tree->name - (char *) ret_address);
 }
 
 /* The name may be anybody's once its sidecar has died. */

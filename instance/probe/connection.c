@@ -315,19 +315,6 @@ int probe_connection_before_write (int fd, const struct iovec *iov, int iov_coun
   return before_write (fd, ret_write);
 }
 
-static weft_error_t error_of (int error)
-{
-  switch (error) {
-  case ECONNRESET:
-  case EPIPE:
-    return WEFT_ERROR_RESET;
-  case ETIMEDOUT:
-    return WEFT_ERROR_TIMEOUT;
-  default:
-    return WEFT_ERROR_NONE;
-  }
-}
-
 static void after_answer (probe_connection_t *self, const probe_write_t *write, ssize_t result)
 {
   if (!probe_swap (self, PROBE_OUT, write->generation, PROBE_CALL, PROBE_WORK))
@@ -422,7 +409,7 @@ static __attribute__ ((noinline)) ssize_t after_write (int fd, probe_write_t *wr
   }
   if (result < 0 && saved == ENOTSOCK && write->insert)
     return again_plain (fd, write);
-  weft_error_t error = result < 0 ? error_of (saved) : WEFT_ERROR_NONE;
+  weft_error_t error = result < 0 ? probe_error_of (saved) : WEFT_ERROR_NONE;
   if (error && current)
     self->error = (uint8_t) error;
   if (write->mode == MODE_ANSWER)
@@ -556,7 +543,7 @@ static __attribute__ ((noinline)) void after_read (int fd, const probe_read_t *r
 {
   probe_connection_t *self = read->record;
   int saved = errno;
-  weft_error_t error = result < 0 ? error_of (saved) : WEFT_ERROR_CLOSED;
+  weft_error_t error = result < 0 ? probe_error_of (saved) : WEFT_ERROR_CLOSED;
   if (result < 0 && is_reaching (self, read->generation))
     probe_reach_told (fd, saved);
   if (result < 0 && !error) {

@@ -90,7 +90,7 @@ typedef struct {
 } probe_read_t;
 
 /* connect() returned 0 or EINPROGRESS / accept() returned fd: the connection is
- * seen from birth. `peer` may be NULL. */
+ * seen from birth. */
 void probe_connection_born (int fd, probe_role_t role);
 /* connect() failed at once: an exchange cannot start. Only counted. */
 void probe_connection_refused (int fd, int error);

@@ -360,20 +360,11 @@ static probe_handle_t slot_handle (const probe_slot_t *slot, weft_reason_t *ret_
   return handle;
 }
 
-int probe_context_now (probe_context_t *ret_context, probe_handle_t *ret_handle, weft_reason_t *ret_reason)
+int probe_context_current (probe_context_t *ret_context, weft_reason_t *ret_reason)
 {
   const probe_slot_t *slot = __atomic_load_n (&adapter, __ATOMIC_ACQUIRE);
   probe_handle_t handle = slot ? slot_handle (slot, ret_reason) : thread_handle (ret_reason);
-  if (!handle || !known (handle, ret_context, ret_reason))
-    return 0;
-  *ret_handle = handle;
-  return 1;
-}
-
-int probe_context_current (probe_context_t *ret_context, weft_reason_t *ret_reason)
-{
-  probe_handle_t handle;
-  return probe_context_now (ret_context, &handle, ret_reason);
+  return handle && known (handle, ret_context, ret_reason);
 }
 
 int probe_context_is_open (probe_handle_t handle)

@@ -68,8 +68,6 @@ void probe_context_close (probe_handle_t handle);
 /* 1: known, *ret_context set (its subtask is 0 where nothing is to be
  * embedded); 0: unknown, *ret_reason says why. */
 int probe_context_current (probe_context_t *ret_context, weft_reason_t *ret_reason);
-/* The same, and which subtask that is; *ret_handle only where it is known. */
-int probe_context_now (probe_context_t *ret_context, probe_handle_t *ret_handle, weft_reason_t *ret_reason);
 /* 1: it has not been closed yet. */
 int probe_context_is_open (probe_handle_t handle);
 /* 0: certainly nothing is open on the calling thread, and nothing that comes to it would

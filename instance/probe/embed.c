@@ -41,8 +41,8 @@ static void set_pending (probe_connection_t *self, const char *text, size_t size
 /* ---- the replaced vector ------------------------------------------------ */
 static void add (probe_write_t *write, const char *data, size_t size)
 {
-  if (size == 0 || write->iov_count == PROBE_IOV_MAX + 2)
-    return;
+  if (size == 0 || write->iov_count == (int) (sizeof write->iov / sizeof *write->iov))
+    return; // full only where a rest precedes a longer vector: what is left out leaves later
   write->iov[write->iov_count].iov_base = (void *) (uintptr_t) data;
   write->iov[write->iov_count++].iov_len = size;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exchange.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "../../common/clocks.h"
@@ -8,6 +9,21 @@
 #include "../shm/writer.h"
 #include "opaque.h"
 #include "proof.h"
+
+weft_error_t probe_error_of (int error)
+{
+  switch (error) {
+  case ECONNREFUSED:
+    return WEFT_ERROR_REFUSED;
+  case ECONNRESET:
+  case EPIPE:
+    return WEFT_ERROR_RESET;
+  case ETIMEDOUT:
+    return WEFT_ERROR_TIMEOUT;
+  default:
+    return WEFT_ERROR_NONE;
+  }
+}
 
 void probe_exchange_begin (probe_exchange_t *self, const probe_http1_t *head, uint64_t start_ns)
 {

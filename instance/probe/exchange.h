@@ -84,7 +84,6 @@ typedef struct {
   uint64_t early;           /* opaque: bytes that came before the first call */
   uint64_t reach_ns;        /* a connect that is under way: its start, 0: none */
   probe_context_t reach_of; /* and whose it is */
-  probe_handle_t reach_context;
 } probe_connection_t;
 
 /* ---- connection.c ------------------------------------------------------- */
@@ -107,6 +106,8 @@ int probe_try_hold (probe_connection_t *self, probe_direction_t direction);
 void probe_count_bytes (probe_connection_t *self);
 
 /* ---- exchange.c --------------------------------------------------------- */
+/* What the errno of a transfer says of the peer. NONE: nothing. */
+weft_error_t probe_error_of (int error);
 /* The queue's slot for exchange number n. */
 static inline probe_exchange_t *probe_exchange (probe_connection_t *self, uint32_t n)
 {

@@ -20,8 +20,8 @@
 /* word = life << 1 | locked. The life grows when the sum is told. */
 typedef struct {
   uint32_t word;
-  uint32_t next; /* index + 1: in its subtask's list, or of free ones */
-  probe_handle_t context;
+  uint32_t next;          /* index + 1: in its subtask's list, or of free ones */
+  probe_handle_t context; /* of.handle, for a look without the lock; 0: free */
   probe_context_t of;
   weft_address_t peer;
   uint8_t protocol, error;
@@ -131,9 +131,14 @@ static void tell (sum_t *sum, int open)
     report (sum, flags);
 }
 
+static uint32_t *list_of (probe_handle_t context)
+{
+  return &lists[(uint32_t) context & (PROBE_SUBTASKS_MAX - 1)];
+}
+
 void probe_opaque_finish (probe_handle_t context, int open)
 {
-  uint32_t *list = &lists[(uint32_t) context & (PROBE_SUBTASKS_MAX - 1)];
+  uint32_t *list = list_of (context);
   if (PROBE_LIKELY (!__atomic_load_n (list, __ATOMIC_SEQ_CST)))
     return;
   uint32_t at = __atomic_exchange_n (list, 0, __ATOMIC_ACQ_REL);
@@ -171,28 +176,23 @@ void probe_opaque_reset (void)
 /* ---- the sum of a call ---------------------------------------------------- */
 /* What a sum is of. */
 typedef struct {
-  probe_handle_t context;
   const probe_context_t *of;
   const weft_address_t *peer;
   uint8_t protocol, error;
 } sum_key_t;
 
-static uint32_t *list_of (probe_handle_t context)
-{
-  return &lists[(uint32_t) context & (PROBE_SUBTASKS_MAX - 1)];
-}
-
 /* Locked, or NULL. */
 static sum_t *find_sum (const sum_key_t *key)
 {
-  uint32_t at = __atomic_load_n (list_of (key->context), __ATOMIC_ACQUIRE);
+  probe_handle_t context = key->of->handle;
+  uint32_t at = __atomic_load_n (list_of (context), __ATOMIC_ACQUIRE);
   for (uint32_t i = 0; at && i < LOOK_MAX; i++) {
     sum_t *sum = &pool[at - 1];
     uint32_t life = life_of (sum);
     at = __atomic_load_n (&sum->next, __ATOMIC_RELAXED);
-    if (__atomic_load_n (&sum->context, __ATOMIC_RELAXED) != key->context || !lock (sum, life, LOCK_YIELDS))
+    if (__atomic_load_n (&sum->context, __ATOMIC_RELAXED) != context || !lock (sum, life, LOCK_YIELDS))
       continue;
-    if (sum->context == key->context && sum->protocol == key->protocol && sum->error == key->error &&
+    if (sum->context == context && sum->protocol == key->protocol && sum->error == key->error &&
         memcmp (&sum->peer, key->peer, sizeof sum->peer) == 0)
       return sum;
     unlock (sum);
@@ -216,8 +216,8 @@ static sum_t *take_sum (const sum_key_t *key)
   sum->waiting = 0;
   sum->since_ns = sum->start_ns = sum->end_ns = 0;
   memset (&sum->all, 0, sizeof sum->all);
-  __atomic_store_n (&sum->context, key->context, __ATOMIC_RELAXED);
-  uint32_t *list = list_of (key->context);
+  __atomic_store_n (&sum->context, key->of->handle, __ATOMIC_RELAXED);
+  uint32_t *list = list_of (key->of->handle);
   uint32_t head = __atomic_load_n (list, __ATOMIC_RELAXED);
   do
     __atomic_store_n (&sum->next, head, __ATOMIC_RELAXED);
@@ -245,14 +245,14 @@ static int add_call (const sum_key_t *key, uint64_t start_ns, uint64_t now, uint
   sum->all.calls++;
   sum->all.wait_ns += now - start_ns;
   sum->all.bytes_out += bytes_out;
-  leave_sum (sum, key->context);
+  leave_sum (sum, key->of->handle);
   return 1;
 }
 
-void probe_opaque_once (probe_handle_t context, const probe_context_t *of, uint8_t protocol,
-                        const weft_address_t *peer, weft_error_t error, uint64_t start_ns)
+void probe_opaque_once (const probe_context_t *of, uint8_t protocol, const weft_address_t *peer,
+                        weft_error_t error, uint64_t start_ns)
 {
-  sum_key_t key = {context, of, peer, protocol, (uint8_t) error};
+  sum_key_t key = {of, peer, protocol, (uint8_t) error};
   if (of->subtask)
     add_call (&key, start_ns, weft_boot_ns (), 0);
 }
@@ -271,7 +271,7 @@ static sum_t *last_sum (const probe_connection_t *self)
 static sum_t *lapsed_sum (const probe_connection_t *self, sum_t *sum)
 {
   probe_context_t of = sum->of;
-  sum_key_t key = {sum->context, &of, &self->peer, sum->protocol, WEFT_ERROR_TIMEOUT};
+  sum_key_t key = {&of, &self->peer, sum->protocol, WEFT_ERROR_TIMEOUT};
   unlock (sum);
   return find_sum (&key);
 }
@@ -331,18 +331,17 @@ static void begin_call (probe_connection_t *self, sum_t *sum)
 int probe_opaque_ask (probe_connection_t *self, const void *data, size_t first_size, size_t size)
 {
   probe_context_t of;
-  probe_handle_t context = 0;
   weft_reason_t reason;
   if (self->shared || !__atomic_load_n (&self->described, __ATOMIC_ACQUIRE))
     return 0;
-  int known = probe_context_near () && probe_context_now (&of, &context, &reason) && of.subtask;
+  int known = probe_context_near () && probe_context_current (&of, &reason) && of.subtask;
   sum_t *sum = last_sum (self);
   // Also where its subtask has ended meanwhile: the answer may still come, and is not ours.
-  if (self->waiting && (!sum || !known || sum->context != context)) {
+  if (self->waiting && (!sum || !known || sum->context != of.handle)) {
     share (self, sum);
     return 0;
   }
-  if (sum && (!known || sum->context != context)) {
+  if (sum && (!known || sum->context != of.handle)) {
     unlock (sum);
     sum = NULL;
   }
@@ -353,7 +352,7 @@ int probe_opaque_ask (probe_connection_t *self, const void *data, size_t first_s
   if (!sum) {
     if (!self->protocol)
       probe_opaque_name (self, PROBE_OUT, data, first_size);
-    sum_key_t key = {context, &of, &self->peer, probe_opaque_protocol (self), WEFT_ERROR_NONE};
+    sum_key_t key = {&of, &self->peer, probe_opaque_protocol (self), WEFT_ERROR_NONE};
     sum = take_sum (&key);
     if (!sum)
       return 0;
@@ -368,30 +367,15 @@ int probe_opaque_ask (probe_connection_t *self, const void *data, size_t first_s
   sum->all.bytes_out += size;
   self->call_bytes += size;
   set_fd (self, PROBE_FD_CALLING);
-  leave_sum (sum, context);
+  leave_sum (sum, of.handle);
   return 1;
-}
-
-static weft_error_t error_of (int error)
-{
-  switch (error) {
-  case ECONNREFUSED:
-    return WEFT_ERROR_REFUSED;
-  case ECONNRESET:
-  case EPIPE:
-    return WEFT_ERROR_RESET;
-  case ETIMEDOUT:
-    return WEFT_ERROR_TIMEOUT;
-  default:
-    return WEFT_ERROR_NONE;
-  }
 }
 
 /* The call that waits has failed: it goes to a sum of its own. Unlocks. */
 static void fail (probe_connection_t *self, sum_t *sum, weft_error_t error, uint64_t now)
 {
   probe_context_t of = sum->of;
-  sum_key_t key = {sum->context, &of, &self->peer, sum->protocol, (uint8_t) error};
+  sum_key_t key = {&of, &self->peer, sum->protocol, (uint8_t) error};
   forget_call (self, sum);
   self->waiting = self->lapsed_ns != 0;
   sum->all.bytes_out -= self->call_bytes;
@@ -415,7 +399,7 @@ void probe_opaque_wrote (probe_connection_t *self, uint32_t generation, size_t s
     return;
   sum->all.bytes_out -= size - left;
   self->call_bytes -= size - left;
-  weft_error_t failed = result < 0 ? error_of (error) : WEFT_ERROR_NONE;
+  weft_error_t failed = result < 0 ? probe_error_of (error) : WEFT_ERROR_NONE;
   if (failed && self->waiting && !self->lapsed_ns)
     fail (self, sum, failed, weft_boot_ns ());
   else
@@ -473,7 +457,9 @@ static sum_t *take_back (probe_connection_t *self, sum_t *sum)
 
 void probe_opaque_heard (probe_connection_t *self, uint32_t generation, ssize_t result, int error)
 {
-  weft_error_t failed = result == 0 ? WEFT_ERROR_CLOSED : result < 0 ? error_of (error) : WEFT_ERROR_NONE;
+  weft_error_t failed = result == 0  ? WEFT_ERROR_CLOSED
+                        : result < 0 ? probe_error_of (error)
+                                     : WEFT_ERROR_NONE;
   if (__atomic_load_n (&self->generation, __ATOMIC_ACQUIRE) != generation || (result < 0 && !failed))
     return;
   sum_t *sum = last_sum (self);

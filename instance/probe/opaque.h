@@ -62,8 +62,8 @@ uint8_t probe_opaque_protocol (const probe_connection_t *self);
 void probe_opaque_closing (probe_connection_t *self);
 
 /* One call that is over already: a lookup, a connect that failed. */
-void probe_opaque_once (probe_handle_t context, const probe_context_t *of, uint8_t protocol,
-                        const weft_address_t *peer, weft_error_t error, uint64_t start_ns);
+void probe_opaque_once (const probe_context_t *of, uint8_t protocol, const weft_address_t *peer,
+                        weft_error_t error, uint64_t start_ns);
 
 /* The subtask has been closed: its sums are told. `open`: the instruction ends first. */
 void probe_opaque_finish (probe_handle_t context, int open);

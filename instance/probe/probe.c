@@ -5,7 +5,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <jni.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -438,8 +437,7 @@ static int be_born (void)
   if (status != 0) {
     __atomic_store_n (&probe_actions, 0, __ATOMIC_SEQ_CST);
     probe_got_restore ();
-    close_memory ();
-    shm_retire (probe_shm);
+    leave_memory (1);
   }
   return status;
 }

@@ -41,7 +41,7 @@ static void begin (probe_connection_t *self, int fd)
 
 int probe_quiet_become (probe_connection_t *self, int fd)
 {
-  if (self->quiet || self->peer.family == 1)
+  if (self->quiet)
     return 1;
   if (!probe_record_ready (self, fd))
     return 0;

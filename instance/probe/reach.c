@@ -15,26 +15,17 @@ int probe_reach_begin (probe_reach_t *ret_reach)
 {
   weft_reason_t reason;
   ret_reach->start_ns = 0;
-  if (PROBE_UNLIKELY (probe_context_near () &&
-                      probe_context_now (&ret_reach->of, &ret_reach->context, &reason)) &&
+  if (PROBE_UNLIKELY (probe_context_near () && probe_context_current (&ret_reach->of, &reason)) &&
       ret_reach->of.subtask)
     ret_reach->start_ns = weft_boot_ns ();
   return ret_reach->start_ns != 0;
 }
 
 /* ---- connects ------------------------------------------------------------- */
+/* EPIPE says nothing of the peer: this side will not write any more. */
 static weft_error_t error_of (int error)
 {
-  switch (error) {
-  case ECONNREFUSED:
-    return WEFT_ERROR_REFUSED;
-  case ETIMEDOUT:
-    return WEFT_ERROR_TIMEOUT;
-  case ECONNRESET:
-    return WEFT_ERROR_RESET;
-  default:
-    return WEFT_ERROR_NONE;
-  }
+  return error == EPIPE ? WEFT_ERROR_NONE : probe_error_of (error);
 }
 
 static void tell (probe_connection_t *self, int error)
@@ -44,8 +35,7 @@ static void tell (probe_connection_t *self, int error)
     return;
   uint64_t start_ns = __atomic_exchange_n (&self->reach_ns, 0, __ATOMIC_ACQ_REL); // A2
   if (start_ns)
-    probe_opaque_once (self->reach_context, &self->reach_of, probe_opaque_protocol (self), &self->peer, why,
-                       start_ns);
+    probe_opaque_once (&self->reach_of, probe_opaque_protocol (self), &self->peer, why, start_ns);
 }
 
 void probe_reach_connect (int fd, const probe_reach_t *reach, const struct sockaddr *address, socklen_t size,
@@ -60,13 +50,11 @@ void probe_reach_connect (int fd, const probe_reach_t *reach, const struct socka
     if (self) {
       self->peer = peer;
       self->reach_of = reach->of;
-      self->reach_context = reach->context;
       __atomic_store_n (&self->reach_ns, reach->start_ns, __ATOMIC_RELEASE);
     }
   } else if (error_of (error)) {
     probe_connection_t none = {.role = PROBE_ROLE_CLIENT, .peer = peer};
-    probe_opaque_once (reach->context, &reach->of, probe_opaque_protocol (&none), &peer, error_of (error),
-                       reach->start_ns);
+    probe_opaque_once (&reach->of, probe_opaque_protocol (&none), &peer, error_of (error), reach->start_ns);
   }
   errno = saved;
 }
@@ -107,7 +95,7 @@ void probe_reach_looked_up (const probe_reach_t *reach, int again)
 {
   static const weft_address_t nobody;
   int saved = errno;
-  probe_opaque_once (reach->context, &reach->of, WEFT_PROTOCOL_DNS, &nobody,
-                     again ? WEFT_ERROR_TIMEOUT : WEFT_ERROR_NONE, reach->start_ns);
+  probe_opaque_once (&reach->of, WEFT_PROTOCOL_DNS, &nobody, again ? WEFT_ERROR_TIMEOUT : WEFT_ERROR_NONE,
+                     reach->start_ns);
   errno = saved;
 }

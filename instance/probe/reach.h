@@ -16,12 +16,11 @@
 
 #include "exchange.h"
 
-/* Something that takes time begins. 0: nobody's (A1). */
 typedef struct {
   uint64_t start_ns; /* 0: not followed */
-  probe_handle_t context;
   probe_context_t of;
 } probe_reach_t;
+/* Something that takes time begins. 0: nobody's (A1). */
 int probe_reach_begin (probe_reach_t *ret_reach);
 
 /* connect() is under way (`error` EINPROGRESS or EINTR; its connection has been born), or

@@ -210,16 +210,14 @@ static void record_close (probe_connection_t *self, weft_error_t error, uint32_t
     return;
   }
   probe_embed_forget (self, flags != 0);
-  if (!flags) {
+  if (flags) {
+    probe_exchange_abandon (self, error, flags);
+  } else {
     probe_reach_closing (self);
     probe_opaque_closing (self);
-  }
-  if (flags)
-    probe_exchange_abandon (self, error, flags);
-  else
     probe_exchange_end (self, error);
-  if (!flags)
     probe_exchange_bare_end (self);
+  }
   probe_count_bytes (self);
   probe_quiet_count (self);
   record_free (self);

@@ -3,7 +3,6 @@
  * those that wait for them. */
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/close_range.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -98,30 +97,31 @@ int probe_active_getsockopt (int fd, int level, int name, void *value, socklen_t
   return result;
 }
 
-/* Whoever takes connections in may be one who hands them on: as after a wait for several
- * sockets, and with a request open on this thread certainly (X3). */
-static void accepts (void)
+/* The calling thread may be one who hands work on (X3); result is passed through. */
+static int waited (int several, int result)
 {
   int saved = errno;
-  if (probe_context_near ()) {
-    probe_enter ();
-    probe_context_event_loop ();
-    probe_leave ();
-  }
-  errno = saved;
-}
-
-static int accepted (int result)
-{
-  int saved = errno;
-  if (result >= 0) {
-    born (result, PROBE_ROLE_SERVER);
+  if (several && !probe_inside) {
     probe_enter ();
     probe_context_event_loop ();
     probe_leave ();
   }
   errno = saved;
   return result;
+}
+
+/* Whoever takes connections in may be one who hands them on: as after a wait for several
+ * sockets, and with a request open on this thread certainly (X3). */
+static void accepts (void)
+{
+  waited (probe_context_near (), 0);
+}
+
+static int accepted (int result)
+{
+  if (result >= 0)
+    born (result, PROBE_ROLE_SERVER);
+  return waited (result >= 0, result);
 }
 
 int probe_active_accept (int fd, struct sockaddr *address, socklen_t *size)
@@ -224,18 +224,6 @@ void probe_active_closefrom (int low)
 }
 
 /* ---- waiting ------------------------------------------------------------- */
-static int waited (int several, int result)
-{
-  int saved = errno;
-  if (several && !probe_inside) {
-    probe_enter ();
-    probe_context_event_loop ();
-    probe_leave ();
-  }
-  errno = saved;
-  return result;
-}
-
 /* Read before the call: it overwrites the sets. */
 static int several_set (int count, const fd_set *in, const fd_set *out, const fd_set *except)
 {

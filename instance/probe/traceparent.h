@@ -20,8 +20,7 @@ typedef struct {
 
 #define PROBE_TRACEPARENT_SIZE   55 /* characters of a version 00 value */
 #define PROBE_WEFT_TASK_SIZE     49
-#define PROBE_TRACE_FIELD_MAX    72 /* bytes of either field with name and CRLF */
-#define PROBE_FLAG_SAMPLED       0x01
+#define PROBE_TRACE_FIELD_MAX    72   /* bytes of either field with name and CRLF */
 #define PROBE_FLAG_RANDOM        0x02 /* the task id is random: level 2 */
 #define PROBE_TRACEPARENT_DIGITS 36   /* offset of the request id in the value */
 #define PROBE_WEFT_TASK_DIGITS   33

@@ -35,8 +35,6 @@ static int has_uid (pid_t pid, uid_t uid)
   return found;
 }
 
-/* The last number of the line that begins with `name` in a status file: the id
- * in the innermost namespace, as the process itself sees it. 0: not there. */
 uint32_t shm_find_inner (const char *path, const char *name)
 {
   char line[256];

@@ -352,13 +352,6 @@ void shm_wake (shm_reader_t *self)
   ring_bell (shm_control (self->base));
 }
 
-void shm_configure (shm_reader_t *self, uint32_t actions, uint32_t carrier, uint32_t embed_to,
-                    const shm_rule_t *rules, uint32_t rule_count)
-{
-  static const shm_filter_t none;
-  shm_configure_with (self, actions, carrier, embed_to, rules, rule_count, &none);
-}
-
 void shm_configure_with (shm_reader_t *self, uint32_t actions, uint32_t carrier, uint32_t embed_to,
                          const shm_rule_t *rules, uint32_t rule_count, const shm_filter_t *filter)
 {

@@ -10,10 +10,7 @@
 
 typedef struct shm_reader_t shm_reader_t;
 
-/* Finds the probe's memfd among /proc/PID/fd, checks name, seals, size, magic,
- * version, owner uid and pid, maps it. WEFT_E_NOT_FOUND: none there (yet);
- * WEFT_E_VERSION, WEFT_E_MALFORMED, WEFT_E_DENIED. Never opens anything but a
- * memfd of the right name. */
+/* Over the memory that is found in a process; statuses of shm_find (find.h). */
 int shm_reader_open (pid_t pid, shm_reader_t **ret_self);
 /* The same of a descriptor that the process has passed (find.h); fd stays the caller's. */
 int shm_reader_of_fd (int fd, pid_t pid, uid_t uid, shm_reader_t **ret_self);
@@ -45,10 +42,8 @@ void shm_reader_status (shm_reader_t *self, shm_status_t *ret_status);
 void shm_reader_rest (shm_reader_t *self, uint64_t ret_bytes[WEFT_PROTOCOL_COUNT]);
 
 /* ---- control page ------------------------------------------------------- */
-/* Writes a configuration (seqlock), then rings the doorbell. */
-void shm_configure (shm_reader_t *self, uint32_t actions, uint32_t carrier, uint32_t embed_to,
-                    const shm_rule_t *rules, uint32_t rule_count);
-/* The same with what narrows embed and root further; without, nothing does. */
+/* Writes a configuration (seqlock), with what narrows embed and root further, then rings
+ * the doorbell. */
 void shm_configure_with (shm_reader_t *self, uint32_t actions, uint32_t carrier, uint32_t embed_to,
                          const shm_rule_t *rules, uint32_t rule_count, const shm_filter_t *filter);
 void shm_renew_lease (shm_reader_t *self, uint64_t until_mono_ns);

@@ -1,60 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opaque calls without an answer: the client gave up waiting for it, or never waited. */
+#include "opaque_calls.h"
+
 #include <time.h>
 
 #include "../../../../common/clocks.h"
-#include "../../../../instance/probe/opaque.h"
 #include "../../../../instance/probe/patience.h"
-#include "../../../support/fake_kernel.h"
 
-#define FD    5
-#define OTHER 6
-
-#define STARTUP  "\0\0\0\x08\x04\xd2\x16\x2f"
-#define QUERY    "Q\0\0\0\x0dSELECT 1\0"
 #define FAREWELL "X\0\0\0\x04"
-
-static const uint8_t task[WEFT_TASK_ID_SIZE] = {7};
-static uint64_t subtask;
-
-static probe_handle_t open_subtask (void)
-{
-  return probe_context_open (task, ++subtask);
-}
-/* As an exchange that was answered does it. */
-static void end_subtask (probe_handle_t handle)
-{
-  probe_context_close (handle);
-  probe_opaque_finish (handle, 0);
-}
-
-static const weft_report_t *only_report (void)
-{
-  assert_int_equal (fake_report_count, 1);
-  const weft_report_t *report = &fake_reports[0].report;
-  assert_int_equal (report->kind, WEFT_REPORT_OPAQUE);
-  assert_memory_equal (report->task, task, sizeof task);
-  assert_int_equal (report->subtask, subtask);
-  assert_true (report->request != 0);
-  fake_report_count = 0;
-  return report;
-}
-
-static void say (int fd, const char *data, size_t size)
-{
-  app_write_all (fd, data, size);
-}
-#define SAY(fd, text) say (fd, text, sizeof (text) - 1)
-
-static void fail_read (int fd, ssize_t result, int error)
-{
-  probe_read_t read;
-  char byte;
-  struct iovec iov = {&byte, 1};
-  assert_int_equal (probe_connection_before_read (fd, &read), 1);
-  errno = error;
-  probe_connection_after_read (fd, &read, &iov, 1, result);
-}
 
 static uint64_t pause_2ms (void)
 {

@@ -1,52 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* opaque, quiet, reach: calls on given-up connections, over a fake kernel. */
-#include "../../../support/fake_kernel.h"
+#include "opaque_calls.h"
 
 #include <arpa/inet.h>
 #include <pthread.h>
 
-#include "../../../../instance/probe/opaque.h"
 #include "../../../../instance/probe/quiet.h"
 #include "../../../../instance/probe/reach.h"
 
-#define FD     5
-#define OTHER  6
 #define SERVER 7
-
-#define STARTUP "\0\0\0\x08\x04\xd2\x16\x2f"
-#define QUERY   "Q\0\0\0\x0dSELECT 1\0"
-
-static const uint8_t task[WEFT_TASK_ID_SIZE] = {7};
-static uint64_t subtask;
-
-static probe_handle_t open_subtask (void)
-{
-  return probe_context_open (task, ++subtask);
-}
-/* As an exchange that was answered does it. */
-static void end_subtask (probe_handle_t handle)
-{
-  probe_context_close (handle);
-  probe_opaque_finish (handle, 0);
-}
-
-static const weft_report_t *only_report (void)
-{
-  assert_int_equal (fake_report_count, 1);
-  const weft_report_t *report = &fake_reports[0].report;
-  assert_int_equal (report->kind, WEFT_REPORT_OPAQUE);
-  assert_memory_equal (report->task, task, sizeof task);
-  assert_int_equal (report->subtask, subtask);
-  assert_true (report->request != 0);
-  fake_report_count = 0;
-  return report;
-}
-
-static void say (int fd, const char *data, size_t size)
-{
-  app_write_all (fd, data, size);
-}
-#define SAY(fd, text) say (fd, text, sizeof (text) - 1)
 
 static void test_calls_bytes_and_protocol (void **state)
 {
@@ -264,16 +226,6 @@ static void test_short_and_failing_writes (void **state)
     assert_int_equal (report->opaque.calls, failed ? 1 : 3);
     assert_int_equal (report->opaque.bytes_out, failed ? 0 : 8 + 14 + 14);
   }
-}
-
-static void fail_read (int fd, ssize_t result, int error)
-{
-  probe_read_t read;
-  char byte;
-  struct iovec iov = {&byte, 1};
-  assert_int_equal (probe_connection_before_read (fd, &read), 1);
-  errno = error;
-  probe_connection_after_read (fd, &read, &iov, 1, result);
 }
 
 /* Failing calls of one kind are one sum; what answered before is another. */
@@ -497,11 +449,12 @@ static void test_a_full_table (void **state)
 {
   static probe_handle_t handle[PROBE_SUMS_MAX + 10];
   static const weft_address_t nobody;
-  const probe_context_t of = {.subtask = 1};
+  probe_context_t of = {.subtask = 1};
   unsigned opened = 0;
-  for (unsigned i = 0; i < PROBE_SUMS_MAX + 10; i++)
-    probe_opaque_once (1ull << 40 | (i % PROBE_SUBTASKS_MAX), &of, (uint8_t) (1 + i / PROBE_SUBTASKS_MAX),
-                       &nobody, 0, 5);
+  for (unsigned i = 0; i < PROBE_SUMS_MAX + 10; i++) {
+    of.handle = 1ull << 40 | (i % PROBE_SUBTASKS_MAX);
+    probe_opaque_once (&of, (uint8_t) (1 + i / PROBE_SUBTASKS_MAX), &nobody, 0, 5);
+  }
   assert_true (fake_report_count > 0); /* O3: of no open subtask: told at once */
   fake_report_count = 0;
   for (unsigned i = 0; i < 2000; i++)
@@ -509,8 +462,10 @@ static void test_a_full_table (void **state)
       opened++;
   assert_true (opened > 1000);
   for (unsigned p = 1; p < 6; p++)
-    for (unsigned i = 0; i < opened; i++)
-      probe_opaque_once (handle[i], &of, (uint8_t) p, &nobody, 0, 5);
+    for (unsigned i = 0; i < opened; i++) {
+      of.handle = handle[i];
+      probe_opaque_once (&of, (uint8_t) p, &nobody, 0, 5);
+    }
   assert_true (fake_counter (SHM_COUNT_TABLE_FULL) >= 5 * opened - PROBE_SUMS_MAX);
   for (unsigned i = 0; i < opened; i++)
     end_subtask (handle[i]);

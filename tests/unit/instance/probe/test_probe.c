@@ -30,6 +30,7 @@
 #define WAIT_MS 3000
 
 static shm_reader_t *reader;
+static const shm_filter_t no_filter;
 static uint32_t flushes, resets, child_resets;
 /* Inserts that wait: `finishing` looks in a row see one each; what they saw of probe_actions. */
 static uint32_t finishing, finish_looks, seen_active = UINT32_MAX, seen_embed, flushed_early;
@@ -202,7 +203,7 @@ static int end (void **state)
 static void activate (uint32_t actions, uint64_t lease_ms, const shm_rule_t *rules, uint32_t count)
 {
   shm_renew_lease (reader, weft_mono_ns () + lease_ms * WEFT_NS_PER_MS);
-  shm_configure (reader, actions, 0, 0, rules, count);
+  shm_configure_with (reader, actions, 0, 0, rules, count, &no_filter);
   assert_true (wait_seen (shm_config_seq (reader)));
 }
 
@@ -295,7 +296,7 @@ static void test_renewed_lease_keeps_it_active (void **state)
 
 static void test_no_lease_no_action (void **state)
 {
-  shm_configure (reader, WEFT_ACTION_EMBED, 0, 0, NULL, 0);
+  shm_configure_with (reader, WEFT_ACTION_EMBED, 0, 0, NULL, 0, &no_filter);
   assert_true (wait_seen (shm_config_seq (reader)));
   assert_int_equal (probe_actions, 0);
 }

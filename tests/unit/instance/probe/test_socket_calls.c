@@ -3,6 +3,8 @@
  * connection and context. `trace` holds what happened, in order. */
 #include "call_recorders.h"
 
+#include "../../../../instance/probe/socket_hooks.h"
+
 /* ---- idle ---------------------------------------------------------------------------- */
 static void test_idle_is_the_call_alone (void **state)
 {
@@ -206,6 +208,19 @@ static void test_accept (void **state)
   assert_string_equal (trace, "accept4 7;born 40 server;event_loop;accept4 7;");
 }
 
+/* By a signal handler, which leaves us inside as it found us. */
+static void test_accept_inside_our_own_code_is_plain (void **state)
+{
+  probe_context_count = 1;
+  probe_inside = 1;
+  kernel_result = 40;
+  assert_int_equal (probe_hook_accept4 (FD, NULL, NULL, 0), 40);
+  assert_int_equal (probe_inside, 1);
+  assert_string_equal (trace, "accept4 7;");
+  probe_inside = 0;
+  probe_context_count = 0;
+}
+
 static void test_close_is_told_before (void **state)
 {
   probe_hook_close (FD);
@@ -362,6 +377,7 @@ int main (void)
       TEST (test_passed_fds_have_two_names),
       TEST (test_connect),
       TEST (test_accept),
+      TEST (test_accept_inside_our_own_code_is_plain),
       TEST (test_close_is_told_before),
       TEST (test_close_in_a_vfork_child_is_plain),
       TEST (test_dup_family),

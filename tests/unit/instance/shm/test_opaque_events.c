@@ -1,37 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* writer and reader: events of kind opaque, which carry numbers where others carry a name. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka wants the four above first */
-#include <cmocka.h>
+#include "over_memory.h"
+
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include "../../../../instance/shm/reader.h"
-#include "../../../../instance/shm/writer.h"
-
-#define TID 64u /* ring 0 */
-
-static void *base;
-static int fd;
-static shm_reader_t *reader;
-static weft_report_t got;
-
-static int make (void **state)
-{
-  return shm_create (NULL, "cpython", "3.11.2", 0, &base, &fd) || shm_reader_over (base, &reader);
-}
-
-static int unmake (void **state)
-{
-  shm_reader_destroy (&reader);
-  munmap (base, SHM_SIZE);
-  close (fd);
-  return 0;
-}
 
 static weft_report_t make_report (weft_report_kind_t kind)
 {
@@ -44,11 +15,6 @@ static weft_report_t make_report (weft_report_kind_t kind)
   report.protocol = WEFT_PROTOCOL_REDIS;
   report.opaque = (weft_opaque_t){.bytes_out = 1, .bytes_in = UINT64_MAX, .wait_ns = 3, .calls = 4};
   return report;
-}
-
-static shm_event_t *first_event (void)
-{
-  return (shm_event_t *) shm_ring_data (base, 0);
 }
 
 static void test_it_crosses (void **state)

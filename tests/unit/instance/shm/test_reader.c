@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reader: hostile memory, the control page, the spool, finding the memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka wants the four above first */
-#include <cmocka.h>
+#include "over_memory.h"
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -20,28 +16,8 @@
 #include "../../../../common/clocks.h"
 #include "../../../../common/ids.h"
 #include "../../../../common/status.h"
-#include "../../../../instance/shm/reader.h"
-#include "../../../../instance/shm/writer.h"
 
-#define TID 64u /* ring 0 */
-
-static void *base;
-static int fd;
-static shm_reader_t *reader;
-static weft_report_t got;
-
-static int make (void **state)
-{
-  return shm_create (NULL, "cpython", "3.11.2", 0, &base, &fd) || shm_reader_over (base, &reader);
-}
-
-static int unmake (void **state)
-{
-  shm_reader_destroy (&reader);
-  munmap (base, SHM_SIZE);
-  close (fd);
-  return 0;
-}
+static const shm_filter_t no_filter;
 
 static void write_one (const char *name)
 {
@@ -96,11 +72,6 @@ static void test_events_are_copies (void **state)
   assert_int_equal (shm_reader_next (reader, &got), 1);
   memset (shm_ring_data (base, 0), 'Z', 256);
   assert_memory_equal (got.name, "GET /before", 11);
-}
-
-static shm_event_t *first_event (void)
-{
-  return (shm_event_t *) shm_ring_data (base, 0);
 }
 
 static void expect_corrupt (void)
@@ -277,21 +248,21 @@ static void test_configuration_is_a_seqlock (void **state)
 {
   shm_control_t *control = shm_control (base);
   shm_rule_t rule = {.instruction = 5, .sample_num = 1, .sample_den = 10, .match = "POST /x"};
-  shm_configure (reader, WEFT_REPORT_ROOT, 1, 1, &rule, 1);
+  shm_configure_with (reader, WEFT_REPORT_ROOT, 1, 1, &rule, 1, &no_filter);
   assert_int_equal (control->config_seq, 2);
   assert_int_equal (shm_config_seq (reader), 2);
   assert_int_equal (control->doorbell, 1);
   assert_int_equal (control->command, SHM_COMMAND_CONFIGURE);
   assert_string_equal (control->rules[0].match, "POST /x");
   assert_int_equal (control->rule_count, 1);
-  shm_configure (reader, 0, 0, 0, NULL, 0);
+  shm_configure_with (reader, 0, 0, 0, NULL, 0, &no_filter);
   assert_int_equal (control->config_seq, 4);
   assert_int_equal (control->rules[0].instruction, 0);
   /* A sidecar that died in the middle of a change left it odd. */
   control->config_seq = 9;
   shm_reader_t *next;
   assert_int_equal (shm_reader_over (base, &next), 0);
-  shm_configure (next, 1, 0, 0, NULL, 0);
+  shm_configure_with (next, 1, 0, 0, NULL, 0, &no_filter);
   assert_int_equal (control->config_seq, 10);
   shm_reader_destroy (&next);
 }
