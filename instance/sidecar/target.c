@@ -74,6 +74,18 @@ static const char *line_of (const char *text, const char *key)
   return NULL;
 }
 
+static uint64_t number_of (const char *text, const char *key, int base)
+{
+  const char *at = line_of (text, key);
+  return at ? strtoull (at, NULL, base) : 0;
+}
+
+uint64_t car_target_number (pid_t pid, const char *key, int base)
+{
+  char text[8192];
+  return car_target_read (pid, "status", text, sizeof text) > 0 ? number_of (text, key, base) : 0;
+}
+
 /* "Uid: real effective saved file" */
 static unsigned second_number (const char *text)
 {
@@ -105,12 +117,9 @@ static int read_status (car_target_t *target)
     target->uid = second_number (at);
   if ((at = line_of (text, "Gid:")))
     target->gid = second_number (at);
-  if ((at = line_of (text, "SigCgt:")))
-    target->signals_caught = strtoull (at, NULL, 16);
-  if ((at = line_of (text, "TracerPid:")))
-    target->tracer = (pid_t) strtol (at, NULL, 10);
-  if ((at = line_of (text, "Seccomp:")))
-    target->seccomp = (int) strtol (at, NULL, 10);
+  target->signals_caught = number_of (text, "SigCgt:", 16);
+  target->tracer = (pid_t) number_of (text, CAR_TARGET_TRACER, 10);
+  target->seccomp = (int) number_of (text, "Seccomp:", 10);
   if ((at = line_of (text, "x86_Thread_features:")))
     target->shadow_stack = strncmp (at + strspn (at, "\t "), "shstk", 5) == 0;
   if ((at = line_of (text, "State:")))

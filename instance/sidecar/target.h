@@ -42,6 +42,9 @@ int car_target_identify (pid_t pid, const char *service, car_target_t *ret_targe
 int car_target_is_vm (pid_t pid);
 /* Threads of it whose names begin with `name`. */
 unsigned car_target_threads (pid_t pid, const char *name);
+/* The number behind `key` ("CapEff:") in its status; 0 also where there is none. */
+uint64_t car_target_number (pid_t pid, const char *key, int base);
+#define CAR_TARGET_TRACER "TracerPid:"
 /* "HotSpot" for "jvm"; "process" for "". Never NULL. */
 const char *car_target_vm_name (const char *vm);
 /* Changes at every exec of the process; 0: cannot be read. */

@@ -44,6 +44,16 @@ static void sees_signal_handlers (void **state)
   signal (SIGQUIT, SIG_DFL);
 }
 
+static void reads_a_number_of_its_status (void **state)
+{
+  assert_int_equal (car_target_number (getpid (), "PPid:", 10), getppid ());
+  signal (SIGQUIT, (void (*) (int)) abort);
+  assert_true (car_target_number (getpid (), "SigCgt:", 16) & 1ull << (SIGQUIT - 1));
+  signal (SIGQUIT, SIG_DFL);
+  assert_int_equal (car_target_number (getpid (), "None:", 10), 0);
+  assert_int_equal (car_target_number (1 << 30, "PPid:", 10), 0);
+}
+
 static void sees_its_own_ports_alone (void **state)
 {
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl (INADDR_LOOPBACK)};
@@ -109,6 +119,7 @@ int main (void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test (knows_this_process),
       cmocka_unit_test (sees_signal_handlers),
+      cmocka_unit_test (reads_a_number_of_its_status),
       cmocka_unit_test (sees_its_own_ports_alone),
       cmocka_unit_test (a_zombie_is_one_and_an_absent_pid_is_none),
       cmocka_unit_test (an_exec_changes_the_image),
