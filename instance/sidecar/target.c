@@ -86,6 +86,20 @@ uint64_t car_target_number (pid_t pid, const char *key, int base)
   return car_target_read (pid, "status", text, sizeof text) > 0 ? number_of (text, key, base) : 0;
 }
 
+char car_target_state (pid_t pid, pid_t *ret_parent)
+{
+  char text[1024], state = 0;
+  int parent = 0;
+  if (car_target_read (pid, "stat", text, sizeof text) > 0) {
+    const char *after = strrchr (text, ')'); /* "PID (NAME) S PARENT …": a name may hold anything */
+    if (!after || sscanf (after, ") %c %d", &state, &parent) != 2)
+      state = 0;
+  }
+  if (ret_parent)
+    *ret_parent = state ? parent : 0;
+  return state;
+}
+
 /* "Uid: real effective saved file" */
 static unsigned second_number (const char *text)
 {

@@ -45,6 +45,9 @@ unsigned car_target_threads (pid_t pid, const char *name);
 /* The number behind `key` ("CapEff:") in its status; 0 also where there is none. */
 uint64_t car_target_number (pid_t pid, const char *key, int base);
 #define CAR_TARGET_TRACER "TracerPid:"
+/* 'S', 'T', 'Z' … as /proc has it, and the pid of its parent (ret_parent may be NULL). 0 for
+ * both: no such process. */
+char car_target_state (pid_t pid, pid_t *ret_parent);
 /* "HotSpot" for "jvm"; "process" for "". Never NULL. */
 const char *car_target_vm_name (const char *vm);
 /* Changes at every exec of the process; 0: cannot be read. */

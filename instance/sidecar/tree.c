@@ -64,20 +64,11 @@ static member_t *find_start (tree_t *self, const uint8_t start[WEFT_UUID_SIZE])
   return NULL;
 }
 
-static pid_t parent_of (pid_t pid)
-{
-  char text[1024];
-  if (car_target_read (pid, "stat", text, sizeof text) <= 0)
-    return 0;
-  const char *after = strrchr (text, ')'); /* ") S 123 …" */
-  return after && strlen (after) > 4 ? (pid_t) strtol (after + 4, NULL, 10) : 0;
-}
-
 /* The nearest ancestor that is followed; the first one of all where none is found: it is of this tree. */
 static member_t *find_above (tree_t *self, pid_t pid)
 {
   for (unsigned i = 0; i < CAR_TREE_UP_MAX && pid > 1; i++) {
-    pid = parent_of (pid);
+    car_target_state (pid, &pid);
     member_t *member = pid > 1 ? find_pid (self, pid) : NULL;
     if (member)
       return member;

@@ -81,7 +81,12 @@ static void a_zombie_is_one_and_an_absent_pid_is_none (void **state)
   assert_int_equal (waitid (P_PID, (id_t) child, &info, WEXITED | WNOWAIT), 0);
   assert_int_equal (car_target_identify (child, NULL, &target), 0);
   assert_true (target.zombie);
+  pid_t parent = -1;
+  assert_int_equal (car_target_state (child, &parent), 'Z');
+  assert_int_equal (parent, getpid ());
   assert_int_equal (waitpid (child, NULL, 0), child);
+  assert_int_equal (car_target_state (child, &parent), 0);
+  assert_int_equal (parent, 0);
   assert_int_equal (car_target_identify (child, NULL, &target), WEFT_E_NOT_FOUND);
   assert_int_equal (car_target_identify (0, NULL, &target), WEFT_E_NOT_FOUND);
   assert_int_equal (car_target_identify (-1, NULL, &target), WEFT_E_NOT_FOUND);
