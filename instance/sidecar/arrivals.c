@@ -11,13 +11,13 @@
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "../../common/clocks.h"
 #include "../../common/status.h"
+#include "target.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* Linux 6.5 */
@@ -52,26 +52,17 @@ static int is_drawn (const shm_tree_t *tree)
   return tree && memcmp (tree, &none, sizeof none) != 0;
 }
 
-static int other_network (pid_t of, int *ret_theirs)
-{
-  char path[64];
-  struct stat theirs, ours;
-  snprintf (path, sizeof path, "/proc/%d/ns/net", (int) of);
-  if (of == 0 || stat (path, &theirs) < 0 || stat ("/proc/self/ns/net", &ours) < 0 ||
-      theirs.st_ino == ours.st_ino)
-    return 0;
-  *ret_theirs = open (path, O_RDONLY | O_CLOEXEC);
-  return 1;
-}
-
 /* A socket belongs for ever to the network namespace it was made in, and abstract
  * names are known in theirs alone. */
 static int open_socket (pid_t of)
 {
-  int theirs = -1, ours = -1, fd = -1;
-  if (!other_network (of, &theirs))
+  char path[64];
+  int fd = -1;
+  if (of == 0 || car_target_shares (of, "net") != 0)
     return socket (AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  ours = open ("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+  snprintf (path, sizeof path, "/proc/%d/ns/net", (int) of);
+  int theirs = open (path, O_RDONLY | O_CLOEXEC);
+  int ours = open ("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
   if (theirs >= 0 && ours >= 0 && setns (theirs, CLONE_NEWNET) == 0) {
     fd = socket (AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (setns (ours, CLONE_NEWNET) != 0 && fd >= 0) {

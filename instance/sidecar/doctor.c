@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../../common/status.h"
@@ -27,14 +26,9 @@ static json_t *namespaces (pid_t pid)
 {
   static const char *const kinds[] = {"pid", "mnt", "net", "user", "ipc", "uts", "cgroup"};
   json_t *list = json_array ();
-  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-    char theirs[64], ours[64];
-    struct stat one, other;
-    snprintf (theirs, sizeof theirs, "/proc/%d/ns/%s", (int) pid, kinds[i]);
-    snprintf (ours, sizeof ours, "/proc/self/ns/%s", kinds[i]);
-    if (stat (theirs, &one) == 0 && stat (ours, &other) == 0 && one.st_ino != other.st_ino)
+  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+    if (car_target_shares (pid, kinds[i]) == 0)
       json_array_append_new (list, json_string (kinds[i]));
-  }
   return list;
 }
 

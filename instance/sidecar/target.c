@@ -290,14 +290,15 @@ unsigned car_target_threads (pid_t pid, const char *name)
   return count;
 }
 
-static int other_mounts (pid_t pid)
+int car_target_shares (pid_t pid, const char *kind)
 {
-  char path[64];
+  char path[64], own[64];
   struct stat theirs, ours;
-  snprintf (path, sizeof path, "/proc/%d/ns/mnt", (int) pid);
-  if (stat (path, &theirs) < 0 || stat ("/proc/self/ns/mnt", &ours) < 0)
-    return 0;
-  return theirs.st_ino != ours.st_ino;
+  snprintf (path, sizeof path, "/proc/%d/ns/%s", (int) pid, kind);
+  snprintf (own, sizeof own, "/proc/self/ns/%s", kind);
+  if (stat (path, &theirs) < 0 || stat (own, &ours) < 0)
+    return WEFT_E_IO;
+  return theirs.st_ino == ours.st_ino;
 }
 
 static int look (pid_t pid, car_target_t *target)
@@ -327,7 +328,7 @@ int car_target_identify (pid_t pid, const char *service, car_target_t *ret_targe
   if (strcmp (target.vm, "jvm") == 0)
     read_jvm_version (&target);
   target.dumpable = is_dumpable (&target);
-  target.other_mounts = other_mounts (pid);
+  target.other_mounts = car_target_shares (pid, "mnt") == 0;
   car_listens (pid, target.listens);
   car_service_name (&target, service);
   *ret_target = target;

@@ -48,6 +48,9 @@ uint64_t car_target_number (pid_t pid, const char *key, int base);
 /* 'S', 'T', 'Z' … as /proc has it, and the pid of its parent (ret_parent may be NULL). 0 for
  * both: no such process. */
 char car_target_state (pid_t pid, pid_t *ret_parent);
+/* 1: it lives in the same namespace of a kind ("net", "mnt" …) as we do, 0: in another one;
+ * WEFT_E_IO: that cannot be seen. */
+int car_target_shares (pid_t pid, const char *kind);
 /* "HotSpot" for "jvm"; "process" for "". Never NULL. */
 const char *car_target_vm_name (const char *vm);
 /* Changes at every exec of the process; 0: cannot be read. */
