@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "../../common/clocks.h"
+#include "../../common/ids.h"
 #include "../../common/status.h"
 #include "target.h"
 
@@ -80,10 +81,9 @@ static int open_socket (pid_t of)
 static int bind_name (int fd, const shm_tree_t *tree)
 {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
-  char *at = address.sun_path + 1; /* abstract: a zero first */
-  at += sprintf (at, SHM_TREE_PREFIX);
-  for (unsigned i = 0; i < SHM_TREE_NAME_SIZE; i++)
-    at += sprintf (at, "%02x", tree->name[i]);
+  char *at = stpcpy (address.sun_path + 1, SHM_TREE_PREFIX); /* abstract: a zero first */
+  weft_hex_put (at, tree->name, SHM_TREE_NAME_SIZE);
+  at += 2 * SHM_TREE_NAME_SIZE;
   return bind (fd, (struct sockaddr *) &address, (socklen_t) (at - (char *) &address));
 }
 
