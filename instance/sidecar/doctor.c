@@ -35,7 +35,7 @@ static json_t *namespaces (pid_t pid)
 static json_t *signals (const car_target_t *target)
 {
   json_t *list = json_array ();
-  for (int number = 1; number < SIGSYS; number++)
+  for (int number = 1; number <= SIGSYS; number++)
     if (target->signals_caught & 1ull << (number - 1) && sigabbrev_np (number)) {
       char name[16];
       snprintf (name, sizeof name, "SIG%s", sigabbrev_np (number));
