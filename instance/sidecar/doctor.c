@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <jansson.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,15 +132,11 @@ static const char *libc_of (const car_target_t *target)
 
 static json_t *examine (const car_target_t *target, int any)
 {
-  char user[64], room[1024], line[CAR_WHY_MAX + 128];
-  struct passwd entry, *found = NULL;
+  char user[64], line[CAR_WHY_MAX + 128];
   car_check_t check;
   car_check (target, any, &check);
   int refused = check.way == CAR_WAY_NONE;
-  if (getpwuid_r (target->uid, &entry, room, sizeof room, &found) == 0 && found)
-    snprintf (user, sizeof user, "%s", found->pw_name);
-  else
-    snprintf (user, sizeof user, "%u", (unsigned) target->uid);
+  car_target_user (target->uid, user, sizeof user);
   car_check_line (target, check.why, line, sizeof line);
   json_t *object = json_object ();
   json_object_set_new (object, "pid", json_integer (target->pid));

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "../../common/clocks.h"
-#include "../../common/log.h"
 #include "../../common/status.h"
 #include "arm.h"
 #include "claim.h"

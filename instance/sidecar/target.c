@@ -5,6 +5,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -299,6 +300,18 @@ int car_target_shares (pid_t pid, const char *kind)
   if (stat (path, &theirs) < 0 || stat (own, &ours) < 0)
     return WEFT_E_IO;
   return theirs.st_ino == ours.st_ino;
+}
+
+int car_target_user (uid_t uid, char *out, size_t size)
+{
+  char room[1024];
+  struct passwd entry, *found = NULL;
+  int known = getpwuid_r (uid, &entry, room, sizeof room, &found) == 0 && found;
+  if (known)
+    snprintf (out, size, "%s", found->pw_name);
+  else
+    snprintf (out, size, "%u", (unsigned) uid);
+  return known;
 }
 
 static int look (pid_t pid, car_target_t *target)

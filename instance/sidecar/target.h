@@ -51,6 +51,8 @@ char car_target_state (pid_t pid, pid_t *ret_parent);
 /* 1: it lives in the same namespace of a kind ("net", "mnt" …) as we do, 0: in another one;
  * WEFT_E_IO: that cannot be seen. */
 int car_target_shares (pid_t pid, const char *kind);
+/* Name of a user, or the number where there is none (0 then; else 1). */
+int car_target_user (uid_t uid, char *out, size_t size);
 /* "HotSpot" for "jvm"; "process" for "". Never NULL. */
 const char *car_target_vm_name (const char *vm);
 /* Changes at every exec of the process; 0: cannot be read. */

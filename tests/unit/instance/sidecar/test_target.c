@@ -54,6 +54,15 @@ static void reads_a_number_of_its_status (void **state)
   assert_int_equal (car_target_number (1 << 30, "PPid:", 10), 0);
 }
 
+static void a_user_without_a_name_is_a_number (void **state)
+{
+  char user[64];
+  assert_true (car_target_user (0, user, sizeof user));
+  assert_string_equal (user, "root");
+  assert_false (car_target_user (4000000001u, user, sizeof user));
+  assert_string_equal (user, "4000000001");
+}
+
 static void sees_its_own_ports_alone (void **state)
 {
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl (INADDR_LOOPBACK)};
@@ -125,6 +134,7 @@ int main (void)
       cmocka_unit_test (knows_this_process),
       cmocka_unit_test (sees_signal_handlers),
       cmocka_unit_test (reads_a_number_of_its_status),
+      cmocka_unit_test (a_user_without_a_name_is_a_number),
       cmocka_unit_test (sees_its_own_ports_alone),
       cmocka_unit_test (a_zombie_is_one_and_an_absent_pid_is_none),
       cmocka_unit_test (an_exec_changes_the_image),
