@@ -30,9 +30,7 @@ static void refuse_unless_ours (const car_target_t *target, car_check_t *check)
   if (geteuid () != 0 && geteuid () != target->uid)
     snprintf (check->why, sizeof check->why, "it belongs to %s; run weft as %s or as root", user, user);
   else if (!target->readable && !target->dumpable)
-    snprintf (check->why, sizeof check->why,
-              "it is not dumpable (set-user-id, capabilities, PR_SET_DUMPABLE); run weft as root with "
-              "CAP_SYS_PTRACE");
+    snprintf (check->why, sizeof check->why, "%s", CAR_RIGHTS_NOT_DUMPABLE);
   else if (!target->readable)
     snprintf (
         check->why, sizeof check->why,

@@ -55,9 +55,7 @@ int car_rights_judge (const car_target_t *target, int yama, int capable, char *w
   else if (yama >= YAMA_PARENT && !capable)
     snprintf (why, why_size, "kernel.yama.ptrace_scope is %d; run weft as root, or set it to 0", yama);
   else if (!target->dumpable && !capable)
-    snprintf (why, why_size,
-              "it is not dumpable (set-user-id, capabilities, PR_SET_DUMPABLE); run weft as root with "
-              "CAP_SYS_PTRACE");
+    snprintf (why, why_size, "%s", CAR_RIGHTS_NOT_DUMPABLE);
   else
     return 0;
   return WEFT_E_UNSUPPORTED;
