@@ -47,7 +47,7 @@ int car_arrivals_draw (shm_tree_t *ret_tree)
   return getrandom (ret_tree, sizeof *ret_tree, 0) == (ssize_t) sizeof *ret_tree ? 0 : WEFT_E_IO;
 }
 
-static int is_drawn (const shm_tree_t *tree)
+int car_arrivals_drawn (const shm_tree_t *tree)
 {
   static const shm_tree_t none;
   return tree && memcmp (tree, &none, sizeof none) != 0;
@@ -92,9 +92,9 @@ static int open_door (car_arrivals_t *self, pid_t of, const shm_tree_t *wanted)
   self->door = open_socket (of);
   if (self->door < 0)
     return WEFT_E_IO;
-  if (is_drawn (wanted))
+  if (car_arrivals_drawn (wanted))
     self->tree = *wanted;
-  if (!is_drawn (wanted) || bind_name (self->door, wanted) != 0) {
+  if (!car_arrivals_drawn (wanted) || bind_name (self->door, wanted) != 0) {
     int status = car_arrivals_draw (&self->tree);
     if (status < 0 || bind_name (self->door, &self->tree) != 0)
       return status < 0 ? status : WEFT_E_IO;

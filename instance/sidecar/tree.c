@@ -168,10 +168,10 @@ static void take_arrivals (tree_t *self, uint64_t now)
   for (unsigned i = 0; i < CAR_ARRIVALS_BURST && car_arrivals_take (self->arrivals, &arrival) == 0; i++) {
     if (is_exec (self, &arrival, now))
       continue;
-    int forked = arrival.kind == SHM_ARRIVAL_FORKED;
-    const member_t *parent = forked ? find_start (self, arrival.parent_start) : NULL;
-    forked = parent != NULL;
-    if (!parent)
+    const member_t *parent =
+        arrival.kind == SHM_ARRIVAL_FORKED ? find_start (self, arrival.parent_start) : NULL;
+    int forked = parent != NULL;
+    if (!forked)
       parent = find_above (self, arrival.pid);
     welcome (self, arrival.pid, arrival.pidfd, parent, forked, &arrival.reader, now);
   }
@@ -360,10 +360,8 @@ static int open_signals (void)
 static int set_up (tree_t *self, const shm_tree_t *wanted, shm_reader_t **reader_p,
                    const uint8_t instance[WEFT_UUID_SIZE], char *why, size_t why_size)
 {
-  static const shm_tree_t none;
   shm_tree_t before = shm_control (shm_reader_base (*reader_p))->tree;
-  int orphans =
-      memcmp (&before, &none, sizeof none) != 0 && !(wanted && memcmp (&before, wanted, sizeof before) == 0);
+  int orphans = car_arrivals_drawn (&before) && !(wanted && memcmp (&before, wanted, sizeof before) == 0);
   self->signals = open_signals ();
   self->epoll = epoll_create1 (EPOLL_CLOEXEC);
   int status = self->signals < 0 || self->epoll < 0 ? WEFT_E_NOMEM : 0;
