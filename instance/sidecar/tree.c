@@ -206,7 +206,7 @@ static void adopt_all (tree_t *self, const shm_tree_t *tree, uint64_t now)
 
 /* ---- what comes in ------------------------------------------------------------ */
 
-/* Each takes the instructions out of the message: all but the last get a copy. */
+/* Each takes the instructions out of what it is given: a copy. */
 static void give (member_t *member, const weft_bus_message_t *message, const char *topic, uint64_t now)
 {
   weft_bus_message_t copy = *message;
