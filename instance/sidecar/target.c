@@ -89,16 +89,13 @@ uint64_t car_target_number (pid_t pid, const char *key, int base)
 
 char car_target_state (pid_t pid, pid_t *ret_parent)
 {
-  char text[1024], state = 0;
-  int parent = 0;
-  if (car_target_read (pid, "stat", text, sizeof text) > 0) {
-    const char *after = strrchr (text, ')'); /* "PID (NAME) S PARENT …": a name may hold anything */
-    if (!after || sscanf (after, ") %c %d", &state, &parent) != 2)
-      state = 0;
-  }
+  char text[1024] = "";
+  car_target_read (pid, "stat", text, sizeof text);
+  const char *after = strrchr (text, ')'); /* "PID (NAME) S PARENT …": a name may hold anything */
+  int known = after && strlen (after) > 4;
   if (ret_parent)
-    *ret_parent = state ? parent : 0;
-  return state;
+    *ret_parent = known ? (pid_t) strtol (after + 4, NULL, 10) : 0;
+  return known ? after[2] : '\0';
 }
 
 /* "Uid: real effective saved file" */
