@@ -14,7 +14,7 @@ typedef struct {
   shm_filter_t filter;
 } plan_t;
 
-/* Of one epoch of one controller: the same for all processes of a tree. */
+/* Of one epoch of one controller: what a process has forked shares it, until it hears another. */
 typedef struct {
   unsigned users;
   uint32_t count;
@@ -320,11 +320,6 @@ int car_arm_in_force (const car_arm_t *self)
 {
   return self->has_state && self->told_any && !self->pending && !self->forced && !self->postponed &&
          !self->due;
-}
-
-uint32_t car_arm_actions (const car_arm_t *self)
-{
-  return self->told.actions;
 }
 
 uint64_t car_arm_epoch (const car_arm_t *self)

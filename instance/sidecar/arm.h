@@ -55,8 +55,6 @@ void car_arm_forget_probe (car_arm_t *self);
 int car_arm_pending (const car_arm_t *self);
 /* 1 while the probe works under all that is known: an ACK would be true. */
 int car_arm_in_force (const car_arm_t *self);
-/* WEFT_ACTION_* told to the probe. */
-uint32_t car_arm_actions (const car_arm_t *self);
 uint64_t car_arm_epoch (const car_arm_t *self);
 /* 1 after the first STATE of the controller now heard. */
 int car_arm_has_state (const car_arm_t *self);

@@ -11,13 +11,14 @@
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "../../common/clocks.h"
+#include "../../common/ids.h"
 #include "../../common/status.h"
+#include "target.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* Linux 6.5 */
@@ -46,32 +47,23 @@ int car_arrivals_draw (shm_tree_t *ret_tree)
   return getrandom (ret_tree, sizeof *ret_tree, 0) == (ssize_t) sizeof *ret_tree ? 0 : WEFT_E_IO;
 }
 
-static int is_drawn (const shm_tree_t *tree)
+int car_arrivals_drawn (const shm_tree_t *tree)
 {
   static const shm_tree_t none;
   return tree && memcmp (tree, &none, sizeof none) != 0;
-}
-
-static int other_network (pid_t of, int *ret_theirs)
-{
-  char path[64];
-  struct stat theirs, ours;
-  snprintf (path, sizeof path, "/proc/%d/ns/net", (int) of);
-  if (of == 0 || stat (path, &theirs) < 0 || stat ("/proc/self/ns/net", &ours) < 0 ||
-      theirs.st_ino == ours.st_ino)
-    return 0;
-  *ret_theirs = open (path, O_RDONLY | O_CLOEXEC);
-  return 1;
 }
 
 /* A socket belongs for ever to the network namespace it was made in, and abstract
  * names are known in theirs alone. */
 static int open_socket (pid_t of)
 {
-  int theirs = -1, ours = -1, fd = -1;
-  if (!other_network (of, &theirs))
+  char path[64];
+  int fd = -1;
+  if (of == 0 || car_target_shares (of, "net") != 0)
     return socket (AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  ours = open ("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+  snprintf (path, sizeof path, "/proc/%d/ns/net", (int) of);
+  int theirs = open (path, O_RDONLY | O_CLOEXEC);
+  int ours = open ("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
   if (theirs >= 0 && ours >= 0 && setns (theirs, CLONE_NEWNET) == 0) {
     fd = socket (AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (setns (ours, CLONE_NEWNET) != 0 && fd >= 0) {
@@ -89,10 +81,9 @@ static int open_socket (pid_t of)
 static int bind_name (int fd, const shm_tree_t *tree)
 {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
-  char *at = address.sun_path + 1; /* abstract: a zero first */
-  at += sprintf (at, SHM_TREE_PREFIX);
-  for (unsigned i = 0; i < SHM_TREE_NAME_SIZE; i++)
-    at += sprintf (at, "%02x", tree->name[i]);
+  char *at = stpcpy (address.sun_path + 1, SHM_TREE_PREFIX); /* abstract: a zero first */
+  weft_hex_put (at, tree->name, SHM_TREE_NAME_SIZE);
+  at += 2 * SHM_TREE_NAME_SIZE;
   return bind (fd, (struct sockaddr *) &address, (socklen_t) (at - (char *) &address));
 }
 
@@ -101,9 +92,9 @@ static int open_door (car_arrivals_t *self, pid_t of, const shm_tree_t *wanted)
   self->door = open_socket (of);
   if (self->door < 0)
     return WEFT_E_IO;
-  if (is_drawn (wanted))
+  if (car_arrivals_drawn (wanted))
     self->tree = *wanted;
-  if (!is_drawn (wanted) || bind_name (self->door, wanted) != 0) {
+  if (!car_arrivals_drawn (wanted) || bind_name (self->door, wanted) != 0) {
     int status = car_arrivals_draw (&self->tree);
     if (status < 0 || bind_name (self->door, &self->tree) != 0)
       return status < 0 ? status : WEFT_E_IO;

@@ -47,5 +47,7 @@ void car_arrivals_tidy (car_arrivals_t *self, uint64_t mono_ns);
 uint64_t car_arrivals_refused (const car_arrivals_t *self);
 /* A new tree: never all zero. WEFT_E_IO. */
 int car_arrivals_draw (shm_tree_t *ret_tree);
+/* 1: it is one that was drawn; NULL and what a page begins with are none. */
+int car_arrivals_drawn (const shm_tree_t *tree);
 
 #endif

@@ -45,12 +45,9 @@ static int is_sidecar (uint64_t pid)
   if (pid == 0 || pid > INT32_MAX || car_target_read ((pid_t) pid, "comm", comm, sizeof comm) <= 0)
     return 0;
   comm[strcspn (comm, "\n")] = '\0';
-  char state[1024]; /* a zombie works for nobody */
-  if (car_target_read ((pid_t) pid, "stat", state, sizeof state) <= 0)
-    return 0;
-  const char *after = strrchr (state, ')');
-  return strcmp (comm, CAR_CLAIM_PROGRAM) == 0 && after && after[1] == ' ' && after[2] != 'Z' &&
-         after[2] != 'X';
+  char state = car_target_state ((pid_t) pid, NULL);
+  return strcmp (comm, CAR_CLAIM_PROGRAM) == 0 && state && state != 'Z' &&
+         state != 'X'; /* a zombie works for nobody */
 }
 
 pid_t car_claim_holder (shm_reader_t *reader)

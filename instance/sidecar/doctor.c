@@ -3,11 +3,9 @@
 
 #include <dirent.h>
 #include <jansson.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../../common/status.h"
@@ -27,21 +25,16 @@ static json_t *namespaces (pid_t pid)
 {
   static const char *const kinds[] = {"pid", "mnt", "net", "user", "ipc", "uts", "cgroup"};
   json_t *list = json_array ();
-  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-    char theirs[64], ours[64];
-    struct stat one, other;
-    snprintf (theirs, sizeof theirs, "/proc/%d/ns/%s", (int) pid, kinds[i]);
-    snprintf (ours, sizeof ours, "/proc/self/ns/%s", kinds[i]);
-    if (stat (theirs, &one) == 0 && stat (ours, &other) == 0 && one.st_ino != other.st_ino)
+  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+    if (car_target_shares (pid, kinds[i]) == 0)
       json_array_append_new (list, json_string (kinds[i]));
-  }
   return list;
 }
 
 static json_t *signals (const car_target_t *target)
 {
   json_t *list = json_array ();
-  for (int number = 1; number < SIGSYS; number++)
+  for (int number = 1; number <= SIGSYS; number++)
     if (target->signals_caught & 1ull << (number - 1) && sigabbrev_np (number)) {
       char name[16];
       snprintf (name, sizeof name, "SIG%s", sigabbrev_np (number));
@@ -139,15 +132,11 @@ static const char *libc_of (const car_target_t *target)
 
 static json_t *examine (const car_target_t *target, int any)
 {
-  char user[64], room[1024], line[CAR_WHY_MAX + 128];
-  struct passwd entry, *found = NULL;
+  char user[64], line[CAR_WHY_MAX + 128];
   car_check_t check;
   car_check (target, any, &check);
   int refused = check.way == CAR_WAY_NONE;
-  if (getpwuid_r (target->uid, &entry, room, sizeof room, &found) == 0 && found)
-    snprintf (user, sizeof user, "%s", found->pw_name);
-  else
-    snprintf (user, sizeof user, "%u", (unsigned) target->uid);
+  car_target_user (target->uid, user, sizeof user);
   car_check_line (target, check.why, line, sizeof line);
   json_t *object = json_object ();
   json_object_set_new (object, "pid", json_integer (target->pid));

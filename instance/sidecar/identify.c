@@ -3,13 +3,11 @@
 
 #include <dirent.h>
 #include <jansson.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../../common/ids.h"
-#include "../../common/status.h"
 #include "target.h"
 #include "way_in/check.h"
 
@@ -23,13 +21,9 @@ static void print (FILE *out, const car_target_t *target)
   car_check_t check;
   car_check (target, 0, &check);
   const char *service = check.service[0] ? check.service : target->service;
-  char uuid[37], user[64], room[1024], line[CAR_WHY_MAX + 128];
-  struct passwd entry, *found = NULL;
+  char uuid[37], user[64], line[CAR_WHY_MAX + 128];
   weft_uuid_put (uuid, check.instance);
-  if (getpwuid_r (target->uid, &entry, room, sizeof room, &found) == 0 && found)
-    snprintf (user, sizeof user, "%s", found->pw_name);
-  else
-    snprintf (user, sizeof user, "%u", (unsigned) target->uid);
+  car_target_user (target->uid, user, sizeof user);
   car_check_line (target, check.why, line, sizeof line);
   int refused = check.way == CAR_WAY_NONE;
   json_t *object =

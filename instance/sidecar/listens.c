@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include "../../common/status.h"
+#include "target.h"
 
 #define LISTENERS_MAX    256 /* listening sockets of one network namespace that are compared */
 #define PORTS_MAX        8   /* printed */
@@ -102,14 +102,6 @@ static int take_answer (int fd, listeners_t *out)
   return 1;
 }
 
-static int same_network (pid_t pid)
-{
-  char path[64];
-  struct stat theirs, ours;
-  snprintf (path, sizeof path, "/proc/%d/ns/net", (int) pid);
-  return stat (path, &theirs) == 0 && stat ("/proc/self/ns/net", &ours) == 0 && theirs.st_ino == ours.st_ino;
-}
-
 static int ask_kernel (listeners_t *out)
 {
   static const int families[] = {AF_INET, AF_INET6};
@@ -163,7 +155,7 @@ void car_listens (pid_t pid, char out[CAR_LISTENS_MAX])
 {
   listeners_t listeners = {.count = 0};
   unsigned ports[PORTS_MAX];
-  if (!same_network (pid) || ask_kernel (&listeners) < 0) {
+  if (car_target_shares (pid, "net") != 1 || ask_kernel (&listeners) < 0) {
     listeners.count = 0;
     read_table (pid, "tcp", &listeners);
     read_table (pid, "tcp6", &listeners);

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "../../common/clocks.h"
-#include "../../common/log.h"
 #include "../../common/status.h"
 #include "arm.h"
 #include "claim.h"
@@ -34,7 +33,8 @@ struct car_session_t {
   car_arm_t *arm;
   car_drain_t *drain;
   phase_t phase;
-  int gone; /* the process has ended */
+  int gone;    /* the process has ended */
+  int leaving; /* its probe was told to leave, while it lived */
   char reason[16];
   uint64_t image;
   int hello_due, hello_said, ack_due, bye_due, blocked, listed;
@@ -226,7 +226,7 @@ void car_session_leave (car_session_t *self, uint64_t now)
   if (self->phase != WORKING)
     return;
   shm_command (self->reader, SHM_COMMAND_LEAVE);
-  self->left_ns = 0;
+  self->leaving = 1;
   end_phase (self, LEAVING, now, CAR_SESSION_LEAVE_MS);
 }
 
@@ -483,7 +483,7 @@ int car_session_blocked (const car_session_t *self)
 }
 int car_session_leaving (const car_session_t *self)
 {
-  return self->phase == LEAVING || (self->phase == CLOSING && strcmp (self->reason, "detach") == 0);
+  return self->leaving;
 }
 
 const car_session_options_t *car_session_options (const car_session_t *self)

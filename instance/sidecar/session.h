@@ -86,7 +86,7 @@ int car_session_wait_ms (car_session_t *self, uint64_t now);
 int car_session_blocked (const car_session_t *self);
 /* 1: it is over; to be destroyed. */
 int car_session_done (const car_session_t *self);
-/* 1: leaves, or has left, because it was told to. */
+/* 1: its probe was told to leave, whatever became of that: it left, was lost, the process ended. */
 int car_session_leaving (const car_session_t *self);
 /* 1: `instance` is among the ancestors of this one. */
 int car_session_descends (const car_session_t *self, const uint8_t instance[WEFT_UUID_SIZE]);

@@ -5,6 +5,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,29 @@ static const char *line_of (const char *text, const char *key)
   return NULL;
 }
 
+static uint64_t number_of (const char *text, const char *key, int base)
+{
+  const char *at = line_of (text, key);
+  return at ? strtoull (at, NULL, base) : 0;
+}
+
+uint64_t car_target_number (pid_t pid, const char *key, int base)
+{
+  char text[8192];
+  return car_target_read (pid, "status", text, sizeof text) > 0 ? number_of (text, key, base) : 0;
+}
+
+char car_target_state (pid_t pid, pid_t *ret_parent)
+{
+  char text[1024] = "";
+  car_target_read (pid, "stat", text, sizeof text);
+  const char *after = strrchr (text, ')'); /* "PID (NAME) S PARENT …": a name may hold anything */
+  int known = after && strlen (after) > 4;
+  if (ret_parent)
+    *ret_parent = known ? (pid_t) strtol (after + 4, NULL, 10) : 0;
+  return known ? after[2] : '\0';
+}
+
 /* "Uid: real effective saved file" */
 static unsigned second_number (const char *text)
 {
@@ -105,12 +129,9 @@ static int read_status (car_target_t *target)
     target->uid = second_number (at);
   if ((at = line_of (text, "Gid:")))
     target->gid = second_number (at);
-  if ((at = line_of (text, "SigCgt:")))
-    target->signals_caught = strtoull (at, NULL, 16);
-  if ((at = line_of (text, "TracerPid:")))
-    target->tracer = (pid_t) strtol (at, NULL, 10);
-  if ((at = line_of (text, "Seccomp:")))
-    target->seccomp = (int) strtol (at, NULL, 10);
+  target->signals_caught = number_of (text, "SigCgt:", 16);
+  target->tracer = (pid_t) number_of (text, CAR_TARGET_TRACER, 10);
+  target->seccomp = (int) number_of (text, "Seccomp:", 10);
   if ((at = line_of (text, "x86_Thread_features:")))
     target->shadow_stack = strncmp (at + strspn (at, "\t "), "shstk", 5) == 0;
   if ((at = line_of (text, "State:")))
@@ -267,14 +288,27 @@ unsigned car_target_threads (pid_t pid, const char *name)
   return count;
 }
 
-static int other_mounts (pid_t pid)
+int car_target_shares (pid_t pid, const char *kind)
 {
-  char path[64];
+  char path[64], own[64];
   struct stat theirs, ours;
-  snprintf (path, sizeof path, "/proc/%d/ns/mnt", (int) pid);
-  if (stat (path, &theirs) < 0 || stat ("/proc/self/ns/mnt", &ours) < 0)
-    return 0;
-  return theirs.st_ino != ours.st_ino;
+  snprintf (path, sizeof path, "/proc/%d/ns/%s", (int) pid, kind);
+  snprintf (own, sizeof own, "/proc/self/ns/%s", kind);
+  if (stat (path, &theirs) < 0 || stat (own, &ours) < 0)
+    return WEFT_E_IO;
+  return theirs.st_ino == ours.st_ino;
+}
+
+int car_target_user (uid_t uid, char *out, size_t size)
+{
+  char room[1024];
+  struct passwd entry, *found = NULL;
+  int known = getpwuid_r (uid, &entry, room, sizeof room, &found) == 0 && found;
+  if (known)
+    snprintf (out, size, "%s", found->pw_name);
+  else
+    snprintf (out, size, "%u", (unsigned) uid);
+  return known;
 }
 
 static int look (pid_t pid, car_target_t *target)
@@ -304,7 +338,7 @@ int car_target_identify (pid_t pid, const char *service, car_target_t *ret_targe
   if (strcmp (target.vm, "jvm") == 0)
     read_jvm_version (&target);
   target.dumpable = is_dumpable (&target);
-  target.other_mounts = other_mounts (pid);
+  target.other_mounts = car_target_shares (pid, "mnt") == 0;
   car_listens (pid, target.listens);
   car_service_name (&target, service);
   *ret_target = target;

@@ -42,6 +42,17 @@ int car_target_identify (pid_t pid, const char *service, car_target_t *ret_targe
 int car_target_is_vm (pid_t pid);
 /* Threads of it whose names begin with `name`. */
 unsigned car_target_threads (pid_t pid, const char *name);
+/* The number behind `key` ("CapEff:") in its status; 0 also where there is none. */
+uint64_t car_target_number (pid_t pid, const char *key, int base);
+#define CAR_TARGET_TRACER "TracerPid:"
+/* 'S', 'T', 'Z' … as /proc has it, and the pid of its parent (ret_parent may be NULL). 0 for
+ * both: no such process. */
+char car_target_state (pid_t pid, pid_t *ret_parent);
+/* 1: it lives in the same namespace of a kind ("net", "mnt" …) as we do, 0: in another one;
+ * WEFT_E_IO: that cannot be seen. */
+int car_target_shares (pid_t pid, const char *kind);
+/* Name of a user, or the number where there is none (0 then; else 1). */
+int car_target_user (uid_t uid, char *out, size_t size);
 /* "HotSpot" for "jvm"; "process" for "". Never NULL. */
 const char *car_target_vm_name (const char *vm);
 /* Changes at every exec of the process; 0: cannot be read. */

@@ -64,20 +64,11 @@ static member_t *find_start (tree_t *self, const uint8_t start[WEFT_UUID_SIZE])
   return NULL;
 }
 
-static pid_t parent_of (pid_t pid)
-{
-  char text[1024];
-  if (car_target_read (pid, "stat", text, sizeof text) <= 0)
-    return 0;
-  const char *after = strrchr (text, ')'); /* ") S 123 …" */
-  return after && strlen (after) > 4 ? (pid_t) strtol (after + 4, NULL, 10) : 0;
-}
-
 /* The nearest ancestor that is followed; the first one of all where none is found: it is of this tree. */
 static member_t *find_above (tree_t *self, pid_t pid)
 {
   for (unsigned i = 0; i < CAR_TREE_UP_MAX && pid > 1; i++) {
-    pid = parent_of (pid);
+    car_target_state (pid, &pid);
     member_t *member = pid > 1 ? find_pid (self, pid) : NULL;
     if (member)
       return member;
@@ -177,10 +168,10 @@ static void take_arrivals (tree_t *self, uint64_t now)
   for (unsigned i = 0; i < CAR_ARRIVALS_BURST && car_arrivals_take (self->arrivals, &arrival) == 0; i++) {
     if (is_exec (self, &arrival, now))
       continue;
-    int forked = arrival.kind == SHM_ARRIVAL_FORKED;
-    const member_t *parent = forked ? find_start (self, arrival.parent_start) : NULL;
-    forked = parent != NULL;
-    if (!parent)
+    const member_t *parent =
+        arrival.kind == SHM_ARRIVAL_FORKED ? find_start (self, arrival.parent_start) : NULL;
+    int forked = parent != NULL;
+    if (!forked)
       parent = find_above (self, arrival.pid);
     welcome (self, arrival.pid, arrival.pidfd, parent, forked, &arrival.reader, now);
   }
@@ -215,7 +206,7 @@ static void adopt_all (tree_t *self, const shm_tree_t *tree, uint64_t now)
 
 /* ---- what comes in ------------------------------------------------------------ */
 
-/* Each takes the instructions out of the message: all but the last get a copy. */
+/* Each takes the instructions out of what it is given: a copy. */
 static void give (member_t *member, const weft_bus_message_t *message, const char *topic, uint64_t now)
 {
   weft_bus_message_t copy = *message;
@@ -369,10 +360,8 @@ static int open_signals (void)
 static int set_up (tree_t *self, const shm_tree_t *wanted, shm_reader_t **reader_p,
                    const uint8_t instance[WEFT_UUID_SIZE], char *why, size_t why_size)
 {
-  static const shm_tree_t none;
   shm_tree_t before = shm_control (shm_reader_base (*reader_p))->tree;
-  int orphans =
-      memcmp (&before, &none, sizeof none) != 0 && !(wanted && memcmp (&before, wanted, sizeof before) == 0);
+  int orphans = car_arrivals_drawn (&before) && !(wanted && memcmp (&before, wanted, sizeof before) == 0);
   self->signals = open_signals ();
   self->epoll = epoll_create1 (EPOLL_CLOEXEC);
   int status = self->signals < 0 || self->epoll < 0 ? WEFT_E_NOMEM : 0;

@@ -80,15 +80,9 @@ int car_boundary_has (const char *name)
 }
 
 typedef struct {
-  pid_t pid;
   unsigned slots;
   int vm_itself;
 } count_t;
-
-static int read_there (void *arg, uint64_t address, void *out, size_t size)
-{
-  return car_remote_read (((const count_t *) arg)->pid, address, out, size);
-}
 
 static void count_slot (void *arg, const char *name, uint64_t slot)
 {
@@ -109,9 +103,9 @@ static void take_tls (car_boundary_t *out, car_elf_t *elf, const char *name)
 static void read_object (pid_t pid, const car_map_t *map, car_boundary_t *out)
 {
   const char *name = car_map_base_name (map);
-  count_t count = {.pid = pid, .vm_itself = strcmp (name, VM_ITSELF) == 0};
+  count_t count = {.vm_itself = strcmp (name, VM_ITSELF) == 0};
   car_elf_t *elf = NULL;
-  int status = car_elf_open (read_there, &count, map->from, &elf);
+  int status = car_elf_open (car_remote_read_elf, &pid, map->from, &elf);
   if (status == WEFT_E_MALFORMED || status == WEFT_E_UNSUPPORTED)
     return; /* data that somebody has mapped */
   if (status < 0 || car_elf_slots (elf, count_slot, &count) < 0)

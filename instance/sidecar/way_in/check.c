@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "check.h"
 
-#include <pwd.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,26 +22,15 @@ void car_check_line (const car_target_t *target, const char *why, char *out, siz
               target->version[0] ? " " : "", target->version, why);
 }
 
-static void user_name (uid_t uid, char *out, size_t size)
-{
-  char room[1024];
-  struct passwd entry, *found = NULL;
-  if (getpwuid_r (uid, &entry, room, sizeof room, &found) == 0 && found)
-    snprintf (out, size, "%s", found->pw_name);
-  else
-    snprintf (out, size, "uid %u", (unsigned) uid);
-}
-
 static void refuse_unless_ours (const car_target_t *target, car_check_t *check)
 {
-  char user[64];
-  user_name (target->uid, user, sizeof user);
+  char name[64], user[72];
+  int known = car_target_user (target->uid, name, sizeof name);
+  snprintf (user, sizeof user, "%s%s", known ? "" : "uid ", name);
   if (geteuid () != 0 && geteuid () != target->uid)
     snprintf (check->why, sizeof check->why, "it belongs to %s; run weft as %s or as root", user, user);
   else if (!target->readable && !target->dumpable)
-    snprintf (check->why, sizeof check->why,
-              "it is not dumpable (set-user-id, capabilities, PR_SET_DUMPABLE); run weft as root with "
-              "CAP_SYS_PTRACE");
+    snprintf (check->why, sizeof check->why, "%s", CAR_RIGHTS_NOT_DUMPABLE);
   else if (!target->readable)
     snprintf (
         check->why, sizeof check->why,

@@ -15,11 +15,6 @@
 static const uint8_t leave_code[] = {0x0f, 0x05, 0xc3};
 static const uint8_t restorer_code[] = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05};
 
-static int read_there (void *arg, uint64_t address, void *out, size_t size)
-{
-  return car_remote_read (*(const pid_t *) arg, address, out, size);
-}
-
 static int find_functions (car_landing_t *self)
 {
   const struct {
@@ -34,7 +29,7 @@ static int find_functions (car_landing_t *self)
   for (const car_map_t *map = car_maps_next (&self->maps, CAR_MAP_LIBC, NULL); map && missing;
        map = car_maps_next (&self->maps, CAR_MAP_LIBC, map)) {
     car_elf_t *elf = NULL;
-    if (car_elf_open (read_there, &self->pid, map->from, &elf) < 0)
+    if (car_elf_open (car_remote_read_elf, &self->pid, map->from, &elf) < 0)
       continue;
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
       if (!*wanted[i].address)
@@ -128,7 +123,7 @@ void car_landing_mark_allocators (car_landing_t *self)
        map = car_maps_next (&self->maps, CAR_MAP_OTHER, map)) {
     car_elf_t *elf = NULL;
     uint64_t address;
-    if (car_elf_open (read_there, &self->pid, map->from, &elf) == 0 &&
+    if (car_elf_open (car_remote_read_elf, &self->pid, map->from, &elf) == 0 &&
         car_elf_function (elf, "malloc", &address) == 0)
       car_maps_mark (&self->maps, map, CAR_MAP_ALLOCATOR);
     car_elf_destroy (&elf);
@@ -184,8 +179,8 @@ uint64_t car_landing_probe (const car_landing_t *self, const car_library_t *libr
     car_elf_t *elf = NULL;
     uint8_t id[CAR_ELF_BUILD_ID];
     uint64_t entry = 0;
-    int same = car_elf_open (read_there, &pid, map->from, &elf) == 0 && car_elf_build_id (elf, id) == 0 &&
-               memcmp (id, library->build_id, sizeof id) == 0;
+    int same = car_elf_open (car_remote_read_elf, &pid, map->from, &elf) == 0 &&
+               car_elf_build_id (elf, id) == 0 && memcmp (id, library->build_id, sizeof id) == 0;
     if (same)
       entry = map->from + library->entry;
     car_elf_destroy (&elf);

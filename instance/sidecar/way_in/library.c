@@ -12,22 +12,29 @@
 
 #include "../../../common/status.h"
 
+/* 0 and its nth program header; WEFT_E_MALFORMED: there are fewer. */
+static int read_segment (const car_library_t *self, unsigned n, Elf64_Phdr *ret_segment)
+{
+  Elf64_Ehdr head;
+  memcpy (&head, self->bytes, sizeof head);
+  if (n >= head.e_phnum || head.e_phoff > self->size ||
+      (n + 1) * sizeof *ret_segment > self->size - head.e_phoff)
+    return WEFT_E_MALFORMED;
+  memcpy (ret_segment, self->bytes + head.e_phoff + n * sizeof *ret_segment, sizeof *ret_segment);
+  return 0;
+}
+
 /* Virtual addresses from 0, as the loader would map them. */
 static int read_mapped (void *arg, uint64_t address, void *out, size_t size)
 {
   const car_library_t *self = arg;
-  Elf64_Ehdr head;
-  memcpy (&head, self->bytes, sizeof head);
-  if (address < sizeof head + CAR_ELF_HEADERS_MAX * sizeof (Elf64_Phdr) && size <= self->size - address) {
+  Elf64_Phdr segment;
+  if (address < sizeof (Elf64_Ehdr) + CAR_ELF_HEADERS_MAX * sizeof segment && address <= self->size &&
+      size <= self->size - address) {
     memcpy (out, self->bytes + address, size);
     return 0;
   }
-  for (unsigned i = 0; i < head.e_phnum; i++) {
-    Elf64_Phdr segment;
-    uint64_t at = head.e_phoff + i * sizeof segment;
-    if (at + sizeof segment > self->size)
-      break;
-    memcpy (&segment, self->bytes + at, sizeof segment);
+  for (unsigned i = 0; read_segment (self, i, &segment) == 0; i++) {
     if (segment.p_type != PT_LOAD || address < segment.p_vaddr ||
         address - segment.p_vaddr > segment.p_filesz ||
         size > segment.p_filesz - (address - segment.p_vaddr) || segment.p_offset > self->size ||
@@ -41,18 +48,11 @@ static int read_mapped (void *arg, uint64_t address, void *out, size_t size)
 
 static size_t loaded_size (const car_library_t *self)
 {
-  Elf64_Ehdr head;
+  Elf64_Phdr segment;
   size_t size = 0;
-  memcpy (&head, self->bytes, sizeof head);
-  for (unsigned i = 0; i < head.e_phnum; i++) {
-    Elf64_Phdr segment;
-    uint64_t at = head.e_phoff + i * sizeof segment;
-    if (at + sizeof segment > self->size)
-      break;
-    memcpy (&segment, self->bytes + at, sizeof segment);
+  for (unsigned i = 0; read_segment (self, i, &segment) == 0; i++)
     if (segment.p_type == PT_LOAD && segment.p_offset + segment.p_filesz > size)
       size = segment.p_offset + segment.p_filesz;
-  }
   return size < self->size ? size : self->size;
 }
 

@@ -336,20 +336,11 @@ static int try_kind (injector_t *self, int kind)
   return status;
 }
 
-static int is_stopped (pid_t pid)
-{
-  char text[1024];
-  if (car_target_read (pid, "stat", text, sizeof text) <= 0)
-    return 0;
-  const char *after = strrchr (text, ')');
-  return after && after[1] == ' ' && after[2] == 'T';
-}
-
 /* 0 once it runs. It is not ours to continue. */
 static int await_continued (const injector_t *self)
 {
   uint64_t until_ns = weft_mono_ns () + CAR_PTRACE_STOPPED_MS * WEFT_NS_PER_MS;
-  while (is_stopped (self->target->pid)) {
+  while (car_target_state (self->target->pid, NULL) == 'T') {
     if (weft_mono_ns () >= until_ns)
       return WEFT_E_STATE;
     usleep (CAR_PTRACE_PAUSE_US * 10);

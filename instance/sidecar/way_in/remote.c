@@ -26,6 +26,11 @@ int car_remote_read (pid_t pid, uint64_t address, void *out, size_t size)
   return status_of (process_vm_readv (pid, &here, 1, &there, 1, 0), size);
 }
 
+int car_remote_read_elf (void *pid, uint64_t address, void *out, size_t size)
+{
+  return car_remote_read (*(const pid_t *) pid, address, out, size);
+}
+
 int car_remote_write (pid_t pid, uint64_t address, const void *data, size_t size)
 {
   /* iov_base is void * by history; the data is only read. */

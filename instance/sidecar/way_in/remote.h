@@ -10,6 +10,8 @@
 
 /* 0; WEFT_E_DENIED; WEFT_E_GONE; WEFT_E_IO: not mapped. */
 int car_remote_read (pid_t pid, uint64_t address, void *out, size_t size);
+/* The same as a car_elf_read_t: `pid` points to a pid_t. */
+int car_remote_read_elf (void *pid, uint64_t address, void *out, size_t size);
 /* Only where the process itself could write. The same statuses. */
 int car_remote_write (pid_t pid, uint64_t address, const void *data, size_t size);
 /* Also into what is read-only there: for a tracer of the process. */

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "../../../common/status.h"
+#include "../claim.h"
 #include "landing.h"
 
 #define CAPABILITY  19 /* CAP_SYS_PTRACE */
-#define OUR_NAME    "weft-instance"
 #define PAUSE_MS    2
 #define YAMA        "/proc/sys/kernel/yama/ptrace_scope"
 #define YAMA_PARENT 1 /* only its own ancestors … */
@@ -21,11 +21,7 @@
 
 int car_rights_capable (void)
 {
-  char text[4096];
-  if (car_target_read (getpid (), "status", text, sizeof text) <= 0)
-    return 0;
-  const char *at = strstr (text, "\nCapEff:");
-  return at && (strtoull (at + 8, NULL, 16) >> CAPABILITY & 1);
+  return car_target_number (getpid (), "CapEff:", 16) >> CAPABILITY & 1;
 }
 
 int car_rights_yama (void)
@@ -59,21 +55,10 @@ int car_rights_judge (const car_target_t *target, int yama, int capable, char *w
   else if (yama >= YAMA_PARENT && !capable)
     snprintf (why, why_size, "kernel.yama.ptrace_scope is %d; run weft as root, or set it to 0", yama);
   else if (!target->dumpable && !capable)
-    snprintf (why, why_size,
-              "it is not dumpable (set-user-id, capabilities, PR_SET_DUMPABLE); run weft as root with "
-              "CAP_SYS_PTRACE");
+    snprintf (why, why_size, "%s", CAR_RIGHTS_NOT_DUMPABLE);
   else
     return 0;
   return WEFT_E_UNSUPPORTED;
-}
-
-static pid_t tracer_of (pid_t pid)
-{
-  char text[4096];
-  if (car_target_read (pid, "status", text, sizeof text) <= 0)
-    return 0;
-  const char *at = strstr (text, "\nTracerPid:");
-  return at ? (pid_t) strtol (at + 11, NULL, 10) : 0;
 }
 
 /* Another of us, in the middle of joining: it is done in a moment, and whose turn it is decides
@@ -83,10 +68,10 @@ static pid_t tracer_that_stays (const car_target_t *target)
   pid_t tracer = target->tracer;
   char name[32] = "";
   for (int ms = 0; tracer && ms < CAR_RIGHTS_OURS_MS; ms += PAUSE_MS) {
-    if (car_target_read (tracer, "comm", name, sizeof name) > 0 && strcmp (name, OUR_NAME "\n") != 0)
+    if (car_target_read (tracer, "comm", name, sizeof name) > 0 && strcmp (name, CAR_CLAIM_PROGRAM "\n") != 0)
       break;
     poll (NULL, 0, PAUSE_MS);
-    tracer = tracer_of (target->pid);
+    tracer = (pid_t) car_target_number (target->pid, CAR_TARGET_TRACER, 10);
   }
   return tracer;
 }

@@ -10,6 +10,9 @@
 
 #define CAR_RIGHTS_OURS_MS 1000 /* for another weft that is just joining the same process */
 
+#define CAR_RIGHTS_NOT_DUMPABLE                                                                              \
+  "it is not dumpable (set-user-id, capabilities, PR_SET_DUMPABLE); run weft as root with CAP_SYS_PTRACE"
+
 /* 0: nothing as far as one can see; else a status with "reason; remedy" in why. */
 int car_rights_check (const car_target_t *target, char *why, size_t why_size);
 

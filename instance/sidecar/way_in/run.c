@@ -12,6 +12,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "../../../common/ids.h"
 #include "../../../common/log.h"
 #include "../../../common/status.h"
 #include "../arrivals.h"
@@ -156,7 +157,7 @@ static void work (const char *service, const char *controller, const weft_keys_t
 
 static int set_environment (const char *library, const shm_tree_t *tree)
 {
-  char number[16], digits[2 * sizeof *tree + 1];
+  char number[16], digits[2 * sizeof *tree + 1] = "";
   const char *others = getenv ("LD_PRELOAD");
   size_t size = strlen (library) + (others ? strlen (others) : 0) + 2;
   char *preload = malloc (size);
@@ -164,8 +165,7 @@ static int set_environment (const char *library, const shm_tree_t *tree)
     return WEFT_E_NOMEM;
   snprintf (preload, size, "%s%s%s", library, others && others[0] ? ":" : "", others ? others : "");
   snprintf (number, sizeof number, "%d", (int) getpid ());
-  for (size_t i = 0; i < sizeof *tree; i++)
-    sprintf (digits + 2 * i, "%02x", ((const uint8_t *) tree)[i]);
+  weft_hex_put (digits, (const uint8_t *) tree, sizeof *tree);
   int failed = setenv ("LD_PRELOAD", preload, 1) != 0 || setenv ("WEFT_PROBE_PID", number, 1) != 0 ||
                setenv ("WEFT_PROBE_TREE", digits, 1) != 0;
   free (preload);

@@ -26,7 +26,7 @@ typedef struct {
   int held; /* stopped now */
 } car_thread_t;
 
-/* 0; WEFT_E_DENIED; WEFT_E_BUSY: somebody else traces it; WEFT_E_GONE. */
+/* 0; WEFT_E_DENIED: no right to, or somebody else traces it; WEFT_E_GONE; WEFT_E_IO. */
 int car_thread_seize (car_thread_t *self, pid_t tid);
 /* Holds it where it would take a signal: there the kernel looks at the result of
  * an interrupted call. From where a call ended it gets there at once.

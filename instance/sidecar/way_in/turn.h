@@ -7,7 +7,8 @@
 
 #include <sys/types.h>
 
-#define CAR_TURN_WAIT_MS 8000 /* longer than joining takes at most: then somebody sits on the name */
+/* Longer than joining takes, but where it waits for a process that is stopped to be continued. */
+#define CAR_TURN_WAIT_MS 8000
 
 /* Waits for its turn. A descriptor to be closed when done; WEFT_E_BUSY: not within
  * CAR_TURN_WAIT_MS. */

@@ -339,6 +339,37 @@ static void sigterm_leaves (void **state)
   ends_well (stage);
 }
 
+/* Both at once: what descends from it is to be left nevertheless. */
+static void one_that_ends_while_it_leaves_was_told_to (void **state)
+{
+  stage_t *stage = *state;
+  weft_up_message_t message;
+  char why[256] = "";
+  shm_reader_t *reader = NULL;
+  car_bus_t *bus = NULL;
+  car_session_t *session = NULL;
+  wait_for (stage, WEFT_UP_HELLO, 0, &message);
+  kill (stage->sidecar, SIGKILL);
+  waitpid (stage->sidecar, NULL, 0);
+  stage->sidecar = 0;
+  car_session_options_t options = {.pid = stage->vm, .pidfd = -1, .controller = stage->base};
+  assert_int_equal (car_bus_new (stage->base, NULL, &bus, why, sizeof why), 0);
+  assert_int_equal (shm_reader_open (stage->vm, &reader), 0);
+  assert_int_equal (car_session_new (&options, bus, &reader, stage->instance, &session), 0);
+  assert_false (car_session_leaving (session));
+  uint64_t now = weft_mono_ns ();
+  car_session_leave (session, now);
+  car_session_gone (session, now);
+  assert_true (car_session_leaving (session));
+  car_session_destroy (&session);
+  assert_int_equal (shm_reader_open (stage->vm, &reader), 0);
+  assert_int_equal (car_session_new (&options, bus, &reader, stage->instance, &session), 0);
+  car_session_gone (session, now);
+  assert_false (car_session_leaving (session)); /* it ended by itself */
+  car_session_destroy (&session);
+  car_bus_destroy (&bus);
+}
+
 /* S4: acknowledged by nobody for longer than a detach may take, and yet not given up. */
 static void what_a_dead_process_left_waits_for_a_controller (void **state)
 {
@@ -384,6 +415,7 @@ int main (int argc, char **argv)
       cmocka_unit_test_setup_teardown (a_process_that_dies_is_drained, set_up, tear_down),
       cmocka_unit_test_setup_teardown (an_exec_is_followed, set_up, tear_down),
       cmocka_unit_test_setup_teardown (sigterm_leaves, set_up, tear_down),
+      cmocka_unit_test_setup_teardown (one_that_ends_while_it_leaves_was_told_to, set_up, tear_down),
       cmocka_unit_test_setup_teardown (what_a_dead_process_left_waits_for_a_controller, set_up, tear_down),
       cmocka_unit_test_setup_teardown (ends_without_a_controller_too, set_up, tear_down),
   };

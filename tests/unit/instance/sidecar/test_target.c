@@ -44,6 +44,25 @@ static void sees_signal_handlers (void **state)
   signal (SIGQUIT, SIG_DFL);
 }
 
+static void reads_a_number_of_its_status (void **state)
+{
+  assert_int_equal (car_target_number (getpid (), "PPid:", 10), getppid ());
+  signal (SIGQUIT, (void (*) (int)) abort);
+  assert_true (car_target_number (getpid (), "SigCgt:", 16) & 1ull << (SIGQUIT - 1));
+  signal (SIGQUIT, SIG_DFL);
+  assert_int_equal (car_target_number (getpid (), "None:", 10), 0);
+  assert_int_equal (car_target_number (1 << 30, "PPid:", 10), 0);
+}
+
+static void a_user_without_a_name_is_a_number (void **state)
+{
+  char user[64];
+  assert_true (car_target_user (0, user, sizeof user));
+  assert_string_equal (user, "root");
+  assert_false (car_target_user (4000000001u, user, sizeof user));
+  assert_string_equal (user, "4000000001");
+}
+
 static void sees_its_own_ports_alone (void **state)
 {
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl (INADDR_LOOPBACK)};
@@ -71,7 +90,12 @@ static void a_zombie_is_one_and_an_absent_pid_is_none (void **state)
   assert_int_equal (waitid (P_PID, (id_t) child, &info, WEXITED | WNOWAIT), 0);
   assert_int_equal (car_target_identify (child, NULL, &target), 0);
   assert_true (target.zombie);
+  pid_t parent = -1;
+  assert_int_equal (car_target_state (child, &parent), 'Z');
+  assert_int_equal (parent, getpid ());
   assert_int_equal (waitpid (child, NULL, 0), child);
+  assert_int_equal (car_target_state (child, &parent), 0);
+  assert_int_equal (parent, 0);
   assert_int_equal (car_target_identify (child, NULL, &target), WEFT_E_NOT_FOUND);
   assert_int_equal (car_target_identify (0, NULL, &target), WEFT_E_NOT_FOUND);
   assert_int_equal (car_target_identify (-1, NULL, &target), WEFT_E_NOT_FOUND);
@@ -109,6 +133,8 @@ int main (void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test (knows_this_process),
       cmocka_unit_test (sees_signal_handlers),
+      cmocka_unit_test (reads_a_number_of_its_status),
+      cmocka_unit_test (a_user_without_a_name_is_a_number),
       cmocka_unit_test (sees_its_own_ports_alone),
       cmocka_unit_test (a_zombie_is_one_and_an_absent_pid_is_none),
       cmocka_unit_test (an_exec_changes_the_image),
