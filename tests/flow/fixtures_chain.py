@@ -14,7 +14,7 @@ import processes
 from listener import Listener
 from scenario import plan
 from subscriber import CAPTURE, EMBED, HELLO, Subscriber
-from tap import Tap
+from tap import Tap, tapped
 
 NUMBERS = itertools.count(1)
 
@@ -47,9 +47,7 @@ def chain(stage, kinds, names, meddler=None, jdk=None):
     """Starts names[-1] first. Everything of weft is told the tap's address. `meddler` stands
     between the first and the second service."""
     stage.controller()
-    real, stage.address = stage.address, f"ipc://{stage.directory}/tap"
-    (stage.directory / "tap").mkdir(mode=0o700)
-    with Subscriber(real) as subscriber, Tap(stage.address, real) as tap:
+    with Subscriber(stage.address) as subscriber, tapped(stage) as tap:
         apps, peers = {}, {}
         for kind, name in reversed(list(zip(kinds, names))):
             apps[name] = stage.app(kind, name, peers=peers, run=True, jdk=jdk if kind == "jvm" else None)
@@ -59,7 +57,6 @@ def chain(stage, kinds, names, meddler=None, jdk=None):
             peers = {name: url}
         stage.wait_instances(len(names))
         yield Chain(stage, apps, tap, subscriber)
-        stage.address = real
 
 
 def path_through(*names, work="s2"):

@@ -11,7 +11,7 @@ from fixtures_chain import instruct
 from fixtures_peer import RecordingPeer
 from fixtures_relay import field_lines
 from subscriber import BARE, EMBED
-from tap import Tap
+from tap import tapped
 
 GATEWAY = processes.ROOT / "tests" / "flow" / "programs" / "gateway.py"
 TASK, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -48,9 +48,7 @@ class Gateway:
 def gateway():
     with processes.Stage(random.Random(processes.draw_seed())) as stage, RecordingPeer() as peer:
         stage.controller()
-        real, stage.address = stage.address, f"ipc://{stage.directory}/tap"
-        (stage.directory / "tap").mkdir(mode=0o700)
-        with Tap(stage.address, real) as tap:
+        with tapped(stage) as tap:
             found = Gateway(stage, peer, tap)
             found.numbers = instruct(stage, "--on", "*")
             yield found
