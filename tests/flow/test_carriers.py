@@ -3,13 +3,12 @@
 passes every header field on as it came."""
 import random
 import re
-import socket
 
 import processes
 import pytest
 from fixtures_chain import instruct
 from fixtures_peer import RecordingPeer
-from fixtures_relay import field_lines
+from fixtures_relay import field_lines, get
 from subscriber import BARE, EMBED
 from tap import tapped
 
@@ -31,11 +30,7 @@ class Gateway:
 
     def pass_on(self, path, *lines):
         """The fields of the request that the peer received, and the report of it."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as client:
-            fields = "".join(line + "\r\n" for line in lines)
-            client.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{fields}\r\n".encode())
-            while client.recv(65536):
-                pass
+        get(self.port, path, *lines)
         head, = [head for head in self.peer.heads if head.startswith(f"GET {path} ".encode())]
 
         def reported():
