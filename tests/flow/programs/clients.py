@@ -89,7 +89,7 @@ def signed():
     for i in range(8):
         method, body = ("GET", b"") if i % 2 else ("POST", b"<a>%d</a>" % i)
         target = f"/signed?Version=2010-05-08&Action=ListUsers&n={i}"
-        headers = {"Host": f"127.0.0.1:{PORT}", "X-Amz-Date": sigv4.now(), "Content-Type": "text/xml",
+        headers = {"Host": f"127.0.0.1:{PORT}", "X-Amz-Date": sigv4.TIME, "Content-Type": "text/xml",
                    "X-Amz-Meta-One": "  a   b ", "Accept-Encoding": "identity"}
         if body:
             headers["Content-Length"] = str(len(body))
