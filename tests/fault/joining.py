@@ -80,7 +80,8 @@ def cycle(stage, kind, count):
     kind.goes_on()
     compared = look(kind.pid, "--compare", saved)
     if compared.returncode:
-        findings += [f"{kind.name}: {line}" for line in compared.stdout.splitlines() if line.startswith("LEFT")]
+        left = [line for line in compared.stdout.splitlines() if line.startswith("LEFT")]
+        findings += [f"{kind.name}: {line}" for line in left or [compared.stdout + compared.stderr]]
     for _ in range(LOOKS):  # what it opens and closes itself comes and goes
         now = victims.inventory(kind.pid)
         same = now["executable"] == base["executable"] and (kind.load or now["descriptors"] <= base["descriptors"])
