@@ -108,15 +108,10 @@ def limits(stage, rng, server, case):
     port = processes.free_port(rng)
     start(stage, [port if word == "PORT" else word for word in server], port)
     command = [processes.PYTHON, PROGRAMS / "clients.py", port, case]
-    answers_ = []
     with tapped(stage) as tap:
-        for run in ([], [stage.build / "weft", "run", "--service", "client", "--"]):
-            process = stage.start(run + command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=stage.env())
-            assert process.stdout.readline() == "ready\n"
-            if run:
-                embed(stage, process)
-            out, _ = process.communicate("go\n", timeout=30)
-            answers_.append([line.split() for line in out.splitlines()[:-1]])
+        run = [stage.build / "weft", "run", "--service", "client", "--"]
+        said = run_client(stage, command), run_client(stage, run + command, lambda process: embed(stage, process))
+        answers_ = [[line.split() for line in lines[:-1]] for lines in said]
 
         def bare():
             return [r for r in tap.reports() if r["kind"] == BARE and r["reason"] == HEAD_LIMIT]
