@@ -14,6 +14,7 @@ import pytest
 from fixtures_chain import executions, instruct
 from fixtures_load import look
 from fixtures_probe import ACTIVE, IDLE, memory_path, sidecar_pid, state, threads
+from processes import children_of
 
 PROGRAMS = processes.ROOT / "tests" / "flow" / "programs"
 
@@ -74,11 +75,6 @@ class Tree:
         tasks = [one["task"] for one in found]
         assert sorted(tasks) == sorted(self.sent)
         return found
-
-
-def children_of(pid):
-    path = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
-    return [int(word) for word in path.read_text(encoding="ascii").split()] if path.exists() else []
 
 
 def gunicorn(stage, worker, workers, options=(), run=True):

@@ -300,13 +300,7 @@ def test_a_deleted_executable(stage, controller):
 
 
 def child_of(process):
-    path = f"/proc/{process.pid}/task/{process.pid}/children"
-
-    def there():
-        with open(path, encoding="ascii") as file:
-            return file.read().split()
-
-    return int(processes.wait_until(there, 5, "the process in its namespaces")[0])
+    return processes.wait_until(lambda: processes.children_of(process.pid), 5, "the process in its namespaces")[0]
 
 
 @root

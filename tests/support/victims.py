@@ -84,9 +84,7 @@ def become_reaper():
 
 
 def children():
-    pid = os.getpid()
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-        return {int(word) for word in file.read().split()}
+    return set(processes.children_of(os.getpid()))
 
 
 def attach_and_kill(stage, pid, delay_s, *options):
