@@ -115,8 +115,7 @@ def kill(stage, program, count, rng):
 def run(seed, cycles, kills, build):
     rng, findings = random.Random(seed), []
     print("seed %d" % seed)
-    victims.become_reaper()
-    with processes.Stage(rng, build=build) as stage:
+    with victims.reaping(), processes.Stage(rng, build=build) as stage:
         stage.controller()
         program = victims.build(stage.directory)
         for kind in kinds(stage, program):
