@@ -106,4 +106,12 @@ static inline void bench_equal (const char *what, uint64_t got, uint64_t want)
 
 #define BENCH_KEEP(value) __asm__ volatile("" : : "g"(value) : "memory")
 
+/* A bench_fn that makes one call, again and again. */
+#define BENCH_SUBJECT(name, call)                                                                            \
+  static void name (uint64_t n)                                                                              \
+  {                                                                                                          \
+    for (uint64_t i = 0; i < n; i++)                                                                         \
+      BENCH_KEEP (call);                                                                                     \
+  }
+
 #endif

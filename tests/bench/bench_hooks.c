@@ -2,7 +2,6 @@
 /* What the hooks cost inside a VM: idle, active on bytes that start no request,
  * and a whole request with its response, each beside the bare call. The kernel
  * below is a fake that only counts, so the differences are ours alone. */
-#include <pthread.h>
 #include <time.h>
 
 #include "../../instance/probe/connection.h"
@@ -108,24 +107,17 @@ static int fake_nonblocking (int fd)
 }
 
 /* ---- subjects and yardsticks ---------------------------------------------- */
-#define SUBJECT(name, call)                                                                                  \
-  static void name (uint64_t n)                                                                              \
-  {                                                                                                          \
-    for (uint64_t i = 0; i < n; i++)                                                                         \
-      BENCH_KEEP (call);                                                                                     \
-  }
-
-SUBJECT (idle_hook, probe_hook_recv (IDLE_FD, body, BODY_BYTES, 0))
-SUBJECT (bare_recv, probe_real.recv (IDLE_FD, body, BODY_BYTES, 0))
-SUBJECT (body_hook, probe_hook_send (BODY_FD, body, BODY_BYTES, 0))
-SUBJECT (bare_send, probe_real.send (BODY_FD, body, BODY_BYTES, 0))
-SUBJECT (answer_hook, probe_hook_recv (ANSWER_FD, body, BODY_BYTES, 0))
-SUBJECT (other_hook, probe_hook_send (OTHER_FD, body, BODY_BYTES, 0))
-SUBJECT (other_read_hook, probe_hook_recv (OTHER_FD, body, BODY_BYTES, 0))
-SUBJECT (foreign_hook, probe_hook_send (FOREIGN_FD, body, BODY_BYTES, 0))
-SUBJECT (foreign_read_hook, probe_hook_recv (FOREIGN_FD, body, BODY_BYTES, 0))
-SUBJECT (unix_hook, probe_hook_send (UNIX_FD, body, BODY_BYTES, 0))
-SUBJECT (file_hook, probe_hook_send (FILE_FD, body, BODY_BYTES, 0))
+BENCH_SUBJECT (idle_hook, probe_hook_recv (IDLE_FD, body, BODY_BYTES, 0))
+BENCH_SUBJECT (bare_recv, probe_real.recv (IDLE_FD, body, BODY_BYTES, 0))
+BENCH_SUBJECT (body_hook, probe_hook_send (BODY_FD, body, BODY_BYTES, 0))
+BENCH_SUBJECT (bare_send, probe_real.send (BODY_FD, body, BODY_BYTES, 0))
+BENCH_SUBJECT (answer_hook, probe_hook_recv (ANSWER_FD, body, BODY_BYTES, 0))
+BENCH_SUBJECT (other_hook, probe_hook_send (OTHER_FD, body, BODY_BYTES, 0))
+BENCH_SUBJECT (other_read_hook, probe_hook_recv (OTHER_FD, body, BODY_BYTES, 0))
+BENCH_SUBJECT (foreign_hook, probe_hook_send (FOREIGN_FD, body, BODY_BYTES, 0))
+BENCH_SUBJECT (foreign_read_hook, probe_hook_recv (FOREIGN_FD, body, BODY_BYTES, 0))
+BENCH_SUBJECT (unix_hook, probe_hook_send (UNIX_FD, body, BODY_BYTES, 0))
+BENCH_SUBJECT (file_hook, probe_hook_send (FILE_FD, body, BODY_BYTES, 0))
 
 static uint64_t events;
 
@@ -258,7 +250,7 @@ static void pair_row (const char *what, bench_fn *subject, bench_fn *yardstick, 
   bench_row (what, pair.difference, "ns", 1, must, beside);
 }
 
-/* The report that its end writes says how many calls there were: `ring` is read as a sidecar would. */
+/* The report that its end writes says how many calls there were: the first event of its ring. */
 static void opaque_rows (probe_handle_t handle)
 {
   uint64_t before = events;

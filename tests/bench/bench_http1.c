@@ -142,16 +142,10 @@ static ssize_t count_recv (int fd, void *data, size_t size, int flags)
   return (ssize_t) size;
 }
 
-#define SUBJECT(name, call)                                                                                  \
-  static void name (uint64_t n)                                                                              \
-  {                                                                                                          \
-    for (uint64_t i = 0; i < n; i++)                                                                         \
-      BENCH_KEEP (call);                                                                                     \
-  }
-SUBJECT (write_hook, probe_hook_send (WRITE_FD, body, call_size, 0))
-SUBJECT (write_bare, probe_real.send (WRITE_FD, body, call_size, 0))
-SUBJECT (read_hook, probe_hook_recv (READ_FD, body, call_size, 0))
-SUBJECT (read_bare, probe_real.recv (READ_FD, body, call_size, 0))
+BENCH_SUBJECT (write_hook, probe_hook_send (WRITE_FD, body, call_size, 0))
+BENCH_SUBJECT (write_bare, probe_real.send (WRITE_FD, body, call_size, 0))
+BENCH_SUBJECT (read_hook, probe_hook_recv (READ_FD, body, call_size, 0))
+BENCH_SUBJECT (read_bare, probe_real.recv (READ_FD, body, call_size, 0))
 
 static void body_rows (size_t size)
 {

@@ -80,7 +80,8 @@ def cycle(stage, kind, count):
     kind.goes_on()
     compared = look(kind.pid, "--compare", saved)
     if compared.returncode:
-        findings += [f"{kind.name}: {line}" for line in compared.stdout.splitlines() if line.startswith("LEFT")]
+        left = [line for line in compared.stdout.splitlines() if line.startswith("LEFT")]
+        findings += [f"{kind.name}: {line}" for line in left or [compared.stdout + compared.stderr]]
     for _ in range(LOOKS):  # what it opens and closes itself comes and goes
         now = victims.inventory(kind.pid)
         same = now["executable"] == base["executable"] and (kind.load or now["descriptors"] <= base["descriptors"])
@@ -114,8 +115,7 @@ def kill(stage, program, count, rng):
 def run(seed, cycles, kills, build):
     rng, findings = random.Random(seed), []
     print("seed %d" % seed)
-    victims.become_reaper()
-    with processes.Stage(rng, build=build) as stage:
+    with victims.reaping(), processes.Stage(rng, build=build) as stage:
         stage.controller()
         program = victims.build(stage.directory)
         for kind in kinds(stage, program):

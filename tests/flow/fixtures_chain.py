@@ -11,9 +11,10 @@ import threading
 import time
 
 import processes
+from listener import Listener
 from scenario import plan
 from subscriber import CAPTURE, EMBED, HELLO, Subscriber
-from tap import Tap
+from tap import Tap, tapped
 
 NUMBERS = itertools.count(1)
 
@@ -46,9 +47,7 @@ def chain(stage, kinds, names, meddler=None, jdk=None):
     """Starts names[-1] first. Everything of weft is told the tap's address. `meddler` stands
     between the first and the second service."""
     stage.controller()
-    real, stage.address = stage.address, f"ipc://{stage.directory}/tap"
-    (stage.directory / "tap").mkdir(mode=0o700)
-    with Subscriber(real) as subscriber, Tap(stage.address, real) as tap:
+    with Subscriber(stage.address) as subscriber, tapped(stage) as tap:
         apps, peers = {}, {}
         for kind, name in reversed(list(zip(kinds, names))):
             apps[name] = stage.app(kind, name, peers=peers, run=True, jdk=jdk if kind == "jvm" else None)
@@ -58,7 +57,6 @@ def chain(stage, kinds, names, meddler=None, jdk=None):
             peers = {name: url}
         stage.wait_instances(len(names))
         yield Chain(stage, apps, tap, subscriber)
-        stage.address = real
 
 
 def path_through(*names, work="s2"):
@@ -96,27 +94,21 @@ def executions(stage, wanted, seconds=8, **options):
     return processes.wait_until(listed, seconds, "executions in `weft tasks --each`", 0.1)[0]
 
 
-class Meddler:
+class Meddler(Listener):
     """A proxy between two services that alters what it forwards: alter(bytes) -> bytes."""
 
     def __init__(self, alter):
         self.alter, self.target = alter, None
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        threading.Thread(target=self.accept, daemon=True).start()
+        super().__init__()
 
     def towards(self, port):
         self.target = port
-        return self.listener.getsockname()[1]
+        return self.port
 
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            server = socket.create_connection(("127.0.0.1", self.target))
-            for source, sink, alter in ((client, server, self.alter), (server, client, bytes)):
-                threading.Thread(target=self.forward, args=(source, sink, alter), daemon=True).start()
+    def serve(self, client, begun):
+        server = socket.create_connection(("127.0.0.1", self.target))
+        threading.Thread(target=self.forward, args=(server, client, bytes), daemon=True).start()
+        self.forward(client, server, self.alter)
 
     @staticmethod
     def forward(source, sink, alter):
@@ -125,9 +117,6 @@ class Meddler:
                 sink.sendall(alter(data))
         with contextlib.suppress(OSError):
             sink.shutdown(socket.SHUT_WR)
-
-    def close(self):
-        self.listener.close()
 
 
 def settle(seconds=0.3):

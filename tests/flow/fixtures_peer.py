@@ -2,11 +2,10 @@
 """A peer that writes down every byte it receives, and what to compare such bytes with."""
 import json
 import re
-import socket
-import threading
 import time
 import urllib.parse
 
+from listener import Listener
 from scenario import plan
 
 TRACEPARENT = re.compile(rb"traceparent: 00-([0-9a-f]{32})-([0-9a-f]{16})-01\r\n")
@@ -20,23 +19,14 @@ class Connection:
         self.requests = []  # (head, body) as received
 
 
-class RecordingPeer:
+class RecordingPeer(Listener):
     """Answers each whole HTTP/1.1 request with 200 and "ok", or as its call plan says; echoes
     lines that start with "PING"."""
 
     def __init__(self, port=0):
         self.connections = []
         self.heads = []  # of every request, in the order of arrival
-        self.listener = socket.create_server(("127.0.0.1", port), backlog=64)
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.listener.shutdown(socket.SHUT_RDWR)  # wakes accept (): closing alone would leave it listening
-        self.listener.close()
+        super().__init__(port)
 
     def arrived(self, count, wanted=lambda head: True, since=0, seconds=2):
         """The heads for which wanted(head) holds, once there are `count`; what there is, at the latest
@@ -48,21 +38,15 @@ class RecordingPeer:
                 return found
             time.sleep(0.01)
 
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            connection = Connection()
-            self.connections.append(connection)
-            threading.Thread(target=self.serve, args=(client, connection), daemon=True).start()
+    def begin(self):
+        self.connections.append(Connection())
+        return self.connections[-1]
 
-    def serve(self, client, connection):
+    def serve(self, client, begun):
         with client:
-            reader = Reader(client, connection.raw)
+            reader = Reader(client, begun.raw)
             try:
-                while self.one(client, reader, connection):
+                while self.one(client, reader, begun):
                     pass
             except (OSError, EOFError):
                 pass

@@ -19,6 +19,24 @@ def start_relay(stage, runtime, name="relay"):
     return app
 
 
+def exchange(port, data, pieces=None):
+    """All that comes back for these bytes, until the server closes; they are written in pieces of so many."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for at in range(0, len(data), pieces or len(data)):
+            client.sendall(data[at:at + (pieces or len(data))])
+        answer = b""
+        while part := client.recv(65536):
+            answer += part
+        return answer
+
+
+def get(port, path, *lines):
+    """Asks with these further lines in the head."""
+    fields = "".join(line + "\r\n" for line in lines)
+    return exchange(port, f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{fields}\r\n".encode())
+
+
 class Relay:
     def __init__(self, app, peer):
         self.app, self.peer = app, peer
@@ -30,13 +48,7 @@ class Relay:
         head = f"POST {path} HTTP/1.1\r\nHost: x\r\n"
         head += "".join(f"{name}: {value}\r\n" for name, value in headers)
         data = f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
-        with socket.create_connection(("127.0.0.1", self.app.port), timeout=30) as client:
-            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            for at in range(0, len(data), pieces or len(data)):
-                client.sendall(data[at:at + (pieces or len(data))])
-            answer = b""
-            while part := client.recv(65536):
-                answer += part
+        answer = exchange(self.app.port, data, pieces)
         assert answer.startswith(b"HTTP/1.1 200 "), answer
         start = f"POST {url[url.index('/called'):]} ".encode()
         heads = self.peer.arrived(calls, lambda head: head.startswith(start))

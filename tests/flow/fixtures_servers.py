@@ -15,6 +15,7 @@ import tempfile
 import threading
 
 import processes
+from listener import Listener
 
 
 def unprivileged():
@@ -74,35 +75,20 @@ def start_redis(stage):
     return port, path
 
 
-class Peer:
-    """A thread that accepts; what each connection sent is kept in `received`."""
+class Peer(Listener):
+    """What each connection sent is kept in `received`."""
 
     def __init__(self, port=0):
-        self.listener = socket.create_server(("127.0.0.1", port), backlog=64)
-        self.port = self.listener.getsockname()[1]
         self.received = []
-        self.threads = []
-        threading.Thread(target=self.accept, daemon=True).start()
+        super().__init__(port)
 
-    def __enter__(self):
-        return self
+    def begin(self):
+        self.received.append(bytearray())
+        return self.received[-1]
 
-    def __exit__(self, *_):
-        self.listener.close()
-
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            kept = bytearray()
-            self.received.append(kept)
-            threading.Thread(target=self.guarded, args=(client, kept), daemon=True).start()
-
-    def guarded(self, client, kept):
+    def serve(self, client, begun):
         with contextlib.suppress(OSError), client:
-            self.serve(client, kept)
+            self.talk(client, begun)
 
 
 class Lines(Peer):
@@ -112,7 +98,7 @@ class Lines(Peer):
         self.delay, self.answer = delay, answer
         super().__init__()
 
-    def serve(self, client, kept):
+    def talk(self, client, kept):
         pause = threading.Event()
         while data := client.recv(1 << 16):
             kept += data
@@ -128,7 +114,7 @@ class Silent(Peer):
         self.good = good
         super().__init__()
 
-    def serve(self, client, kept):
+    def talk(self, client, kept):
         answered = 0
         while data := client.recv(1 << 16):
             kept += data
@@ -140,14 +126,14 @@ class Silent(Peer):
 class Closing(Peer):
     """Takes what comes and closes the connection."""
 
-    def serve(self, client, kept):
+    def talk(self, client, kept):
         kept += client.recv(100)
 
 
 class Resetting(Peer):
     """Takes what comes and resets the connection."""
 
-    def serve(self, client, kept):
+    def talk(self, client, kept):
         kept += client.recv(100)
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
@@ -161,7 +147,7 @@ class TlsEcho(Peer):
         self.context.load_cert_chain(certificate, key)
         super().__init__()
 
-    def serve(self, client, kept):
+    def talk(self, client, kept):
         with self.context.wrap_socket(client, server_side=True) as stream:
             while data := stream.recv(1 << 16):
                 kept += data
@@ -199,7 +185,7 @@ class Counting(Peer):
         self.lock = threading.Lock()
         super().__init__(at)
 
-    def serve(self, client, kept):
+    def talk(self, client, kept):
         server = socket.create_connection(("127.0.0.1", self.target))
         state = {"asked": False}
         back = threading.Thread(target=self.forward, args=(server, client, state, None), daemon=True)

@@ -9,9 +9,9 @@ from fixtures_probe import ACTIVE, state
 PROGRAMS = processes.ROOT / "tests" / "flow" / "programs"
 
 
-def converse(stage, command, peer, before_go=None):
+def run_client(stage, command, before_go=None):
     """Runs a client to its end; `before_go` is called with its process once it is ready.
-    Returns what it printed and the recordings of its connections."""
+    Returns the lines that it printed."""
     process = stage.start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           env=stage.env())
     assert process.stdout.readline() == "ready\n", process.stderr.read()
@@ -19,7 +19,12 @@ def converse(stage, command, peer, before_go=None):
         before_go(process)
     out, err = process.communicate("go\n", timeout=90)
     assert process.returncode == 0, err
-    return out.splitlines(), peer.taken()
+    return out.splitlines()
+
+
+def converse(stage, command, peer, before_go=None):
+    """What a client printed, and the recordings of its connections."""
+    return run_client(stage, command, before_go), peer.taken()
 
 
 def embed(stage, process):
@@ -45,4 +50,4 @@ def twice(stage, peer, command, join=None):
     return plain, marked
 
 
-__all__ = ["PROGRAMS", "converse", "embed", "twice"]
+__all__ = ["PROGRAMS", "converse", "embed", "run_client", "twice"]

@@ -2,7 +2,6 @@
 """No body byte ever changes: what a peer receives from a client under active embed is, to
 the byte, what it receives without weft, plus one traceparent line in the head of each
 request. The peer writes down everything; the clients are ordinary programs."""
-import pathlib
 import subprocess
 import time
 
@@ -10,23 +9,15 @@ import processes
 import pytest
 from fixtures_chain import instruct
 from fixtures_peer import RecordingPeer, without_task
-
-PROGRAMS = pathlib.Path(__file__).parent / "programs"
+from fixtures_wire import PROGRAMS, run_client
 
 
 def converse(stage, command, peer, before_go=None):
-    """Runs a sender to its end; `before_go` is called with its process once it is ready.
-    Returns its cases and the peer's connections."""
+    """Runs a sender; its cases and the peer's connections."""
     peer.connections = []
-    process = stage.start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          env=stage.env())
-    assert process.stdout.readline() == "ready\n", process.stderr.read()
-    if before_go:
-        before_go(process)
-    out, err = process.communicate("go\n", timeout=90)
-    assert process.returncode == 0, err
+    cases = run_client(stage, command, before_go)
     time.sleep(0.2)
-    return out.splitlines(), peer.connections
+    return cases, peer.connections
 
 
 def compare(plain, marked):

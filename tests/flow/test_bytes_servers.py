@@ -2,7 +2,6 @@
 """Servers whose requests are captured answer, to the byte, as they do without weft, and what
 they were sent reached them unaltered; files leave by sendfile. And servers with limits answer
 what is just below them: a head that is already long gets no trace field."""
-import contextlib
 import pathlib
 import subprocess
 
@@ -13,8 +12,8 @@ import recorder
 from conftest import missing
 from fixtures_chain import instruct
 from fixtures_probe import ACTIVE, state
-from fixtures_wire import PROGRAMS, embed
-from tap import Tap
+from fixtures_wire import PROGRAMS, embed, run_client
+from tap import tapped
 
 TOMCAT = pathlib.Path("/usr/share/java")
 ALWAYS = (driver.thousand, driver.uploads, driver.shapes, driver.pipelined, driver.files)
@@ -103,31 +102,16 @@ def test_tomcat(stage, controller, rng, files, jdk, tomcat, version):
 
 
 # ---- limits of servers -----------------------------------------------------------
-@contextlib.contextmanager
-def tapped(stage):
-    """The stage's controller behind a tap."""
-    real, stage.address = stage.address, f"ipc://{stage.directory}/tap"
-    (stage.directory / "tap").mkdir(mode=0o700)
-    with Tap(stage.address, real) as tap:
-        yield tap
-        stage.address = real
-
-
 def limits(stage, rng, server, case):
     """What a server without weft answers to a client without and with weft, and how many
     requests the client's probe left bare for the size of their heads."""
     port = processes.free_port(rng)
     start(stage, [port if word == "PORT" else word for word in server], port)
     command = [processes.PYTHON, PROGRAMS / "clients.py", port, case]
-    answers_ = []
     with tapped(stage) as tap:
-        for run in ([], [stage.build / "weft", "run", "--service", "client", "--"]):
-            process = stage.start(run + command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=stage.env())
-            assert process.stdout.readline() == "ready\n"
-            if run:
-                embed(stage, process)
-            out, _ = process.communicate("go\n", timeout=30)
-            answers_.append([line.split() for line in out.splitlines()[:-1]])
+        run = [stage.build / "weft", "run", "--service", "client", "--"]
+        said = run_client(stage, command), run_client(stage, run + command, lambda process: embed(stage, process))
+        answers_ = [[line.split() for line in lines[:-1]] for lines in said]
 
         def bare():
             return [r for r in tap.reports() if r["kind"] == BARE and r["reason"] == HEAD_LIMIT]

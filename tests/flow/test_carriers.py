@@ -3,15 +3,14 @@
 passes every header field on as it came."""
 import random
 import re
-import socket
 
 import processes
 import pytest
 from fixtures_chain import instruct
 from fixtures_peer import RecordingPeer
-from fixtures_relay import field_lines
+from fixtures_relay import field_lines, get
 from subscriber import BARE, EMBED
-from tap import Tap
+from tap import tapped
 
 GATEWAY = processes.ROOT / "tests" / "flow" / "programs" / "gateway.py"
 TASK, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -31,11 +30,7 @@ class Gateway:
 
     def pass_on(self, path, *lines):
         """The fields of the request that the peer received, and the report of it."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as client:
-            fields = "".join(line + "\r\n" for line in lines)
-            client.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{fields}\r\n".encode())
-            while client.recv(65536):
-                pass
+        get(self.port, path, *lines)
         head, = [head for head in self.peer.heads if head.startswith(f"GET {path} ".encode())]
 
         def reported():
@@ -48,9 +43,7 @@ class Gateway:
 def gateway():
     with processes.Stage(random.Random(processes.draw_seed())) as stage, RecordingPeer() as peer:
         stage.controller()
-        real, stage.address = stage.address, f"ipc://{stage.directory}/tap"
-        (stage.directory / "tap").mkdir(mode=0o700)
-        with Tap(stage.address, real) as tap:
+        with tapped(stage) as tap:
             found = Gateway(stage, peer, tap)
             found.numbers = instruct(stage, "--on", "*")
             yield found

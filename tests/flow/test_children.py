@@ -14,6 +14,7 @@ import pytest
 from fixtures_chain import executions, instruct
 from fixtures_load import look
 from fixtures_probe import ACTIVE, IDLE, memory_path, sidecar_pid, state, threads
+from processes import children_of
 
 PROGRAMS = processes.ROOT / "tests" / "flow" / "programs"
 
@@ -74,11 +75,6 @@ class Tree:
         tasks = [one["task"] for one in found]
         assert sorted(tasks) == sorted(self.sent)
         return found
-
-
-def children_of(pid):
-    path = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
-    return [int(word) for word in path.read_text(encoding="ascii").split()] if path.exists() else []
 
 
 def gunicorn(stage, worker, workers, options=(), run=True):
@@ -191,12 +187,9 @@ def test_fifty_workers(stage, controller):
     stage.weft("stop", *numbers)
     processes.wait_until(lambda: all(state(pid)[0] == IDLE for pid in workers), 5, "probes at rest")
     time.sleep(max(0, tree.started + 6 - time.monotonic()))  # until then it looks whether launchers exec
-    before = wakeups(sidecar)
-    time.sleep(3)
-    print("wake-ups in 3 s:", wakeups(sidecar) - before, memory_kib(sidecar))
-    # Two a second, and at most one round in which each process says its ACK: a wake-up each where the
-    # socket, which takes 16 at once, is emptied slowly.
-    assert wakeups(sidecar) - before <= 3 * 2 + 51
+    # Two a second, and at most one round of acknowledgements through a socket that takes 16 at once. Who
+    # shares the machine only adds to them: the best of up to three windows counts.
+    assert any(wakeups_in_3_s(sidecar) <= 3 * 2 + 2 * 51 // 8 for _ in range(3))
     assert memory_kib(sidecar)["RssAnon"] < 6 * 1024, "what 51 processes cost beside the memory they share"
     stage.weft("detach", tree.pid)
     assert_left(stage, [tree.pid, *workers])
@@ -215,6 +208,14 @@ def wakeups(pid):
         if line.startswith("voluntary_ctxt"):
             return int(line.split()[1])
     raise AssertionError(f"no process {pid}")
+
+
+def wakeups_in_3_s(pid):
+    before = wakeups(pid)
+    time.sleep(3)
+    woken = wakeups(pid) - before
+    print("wake-ups in 3 s:", woken, memory_kib(pid))
+    return woken
 
 
 def test_workers_that_are_killed(stage, controller, rng):

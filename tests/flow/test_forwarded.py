@@ -3,13 +3,12 @@
 into what they forward, one id names several requests: nobody is his own caller, and none is missing."""
 import collections
 import random
-import socket
 
 import processes
 import pytest
 from fixtures_chain import executions, instruct
 from fixtures_peer import RecordingPeer
-from fixtures_relay import field_lines
+from fixtures_relay import field_lines, get
 
 GATEWAY = processes.ROOT / "tests" / "flow" / "programs" / "gateway.py"
 PARENT = "00f067aa0ba902b7"
@@ -32,11 +31,7 @@ class Row:
 
     def ask(self, path, *lines):
         """The traceparents that the peer received."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as client:
-            fields = "".join(line + "\r\n" for line in lines)
-            client.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{fields}\r\n".encode())
-            while client.recv(65536):
-                pass
+        get(self.port, path, *lines)
         heads = [head for head in self.peer.heads if head.startswith(f"GET {path} ".encode())]
         return [field_lines(head, ours=False)["traceparent"][0] for head in heads]
 

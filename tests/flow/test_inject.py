@@ -195,10 +195,15 @@ def test_two_at_once_bring_one_probe(stage, controller, program):
     victim.goes_on()
 
 
-def test_a_sidecar_killed_at_any_moment_of_joining(stage, controller, program, rng):
+@pytest.fixture
+def reaping():
+    with victims.reaping():
+        yield
+
+
+def test_a_sidecar_killed_at_any_moment_of_joining(stage, controller, program, rng, reaping):
     """The target goes on, and the next one joins it. (A wait in epoll_wait that treats EINTR as fatal
     would notice a death within the first microseconds: the kernel never makes that call again.)"""
-    victims.become_reaper()
     killed = 0
     for mode in ("poll", "sem", "busy"):
         victim = victims.Victim(stage, program, mode)
@@ -300,13 +305,7 @@ def test_a_deleted_executable(stage, controller):
 
 
 def child_of(process):
-    path = f"/proc/{process.pid}/task/{process.pid}/children"
-
-    def there():
-        with open(path, encoding="ascii") as file:
-            return file.read().split()
-
-    return int(processes.wait_until(there, 5, "the process in its namespaces")[0])
+    return processes.wait_until(lambda: processes.children_of(process.pid), 5, "the process in its namespaces")[0]
 
 
 @root

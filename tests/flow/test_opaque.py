@@ -14,7 +14,7 @@ import pytest
 from fixtures_chain import executions, instruct
 from fixtures_servers import Closing, Counting, Full, Lines, Postgres, Resetting, Silent, TlsEcho, start_redis
 from subscriber import OPAQUE
-from tap import Tap
+from tap import tapped
 
 PROGRAMS = processes.ROOT / "tests" / "flow" / "programs"
 JDBC = "/usr/share/java/postgresql.jar"
@@ -216,16 +216,13 @@ def test_calls_that_nobody_waits_for(service):
 def test_names_are_counted_and_stay(stage):
     """Two lookups a turn, the third is none; nothing of the name is in what the VM sends."""
     stage.controller()
-    real, stage.address = stage.address, f"ipc://{stage.directory}/tap"
-    (stage.directory / "tap").mkdir(mode=0o700)
-    with Tap(stage.address, real) as tap:
+    with tapped(stage) as tap:
         service = start(stage, [processes.PYTHON, PROGRAMS / "asker.py"])
         leaf = leaf_of(service.ask("names", n=3), "dns")
         assert (leaf["calls"], leaf["service"], leaf["error"]) == (6, "", None)
         report, = [r for r in tap.reports() if r["kind"] == OPAQUE]
         assert report["peer"] is None and report["name"] == "dns" and report["calls"] == 6
         assert not any(b"localhost" in frame for frame in tap.frames)
-        stage.address = real
 
 
 def test_a_connection_from_before_the_instruction(stage, controller, postgres):

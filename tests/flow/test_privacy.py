@@ -11,7 +11,7 @@ from fixtures_peer import RecordingPeer
 from fixtures_probe import DATA, SPOOL, memory
 from fixtures_relay import Relay, start_relay
 from subscriber import Subscriber
-from tap import Tap
+from tap import tapped
 
 TRACEPARENT = "traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 PLANTED = {
@@ -26,9 +26,7 @@ IN_PATH, NUMBER = "canarypath", "778866554433"
 def relay(request, stage):
     with RecordingPeer() as peer:
         stage.controller()
-        real, stage.address = stage.address, f"ipc://{stage.directory}/tap"
-        (stage.directory / "tap").mkdir(mode=0o700)
-        with Subscriber(real) as subscriber, Tap(stage.address, real) as tap:
+        with Subscriber(stage.address) as subscriber, tapped(stage) as tap:
             found = Relay(start_relay(stage, request.param), peer)
             found.stage, found.tap, found.subscriber = stage, tap, subscriber
             yield found

@@ -12,7 +12,7 @@ from fixtures_chain import chain, executions, instruct, path_through, send, sett
 from fixtures_peer import RecordingPeer
 from fixtures_relay import Relay, start_relay
 from subscriber import BARE
-from tap import Tap
+from tap import tapped
 
 TASK = "4bf92f3577b34da6a3ce929d0e0e4736"
 GOOD = "traceparent", f"00-{TASK}-00f067aa0ba902b7-01"
@@ -24,9 +24,7 @@ RUNTIMES = ["cpython", "jvm-17"]
 def relay(request):
     with processes.Stage(random.Random(processes.draw_seed())) as stage, RecordingPeer() as peer:
         stage.controller()
-        real, stage.address = stage.address, f"ipc://{stage.directory}/tap"
-        (stage.directory / "tap").mkdir(mode=0o700)
-        with Tap(stage.address, real) as tap:
+        with tapped(stage) as tap:
             found = Relay(start_relay(stage, request.param), peer)
             found.stage, found.tap = stage, tap
             yield found

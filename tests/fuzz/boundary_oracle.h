@@ -17,7 +17,7 @@
 
 typedef struct {
   size_t begin, blank, body, end; /* SIZE_MAX: not reached in this stream */
-  int connect, is_head, interim, switches, until_close, last;
+  int connect, is_head, interim, switches, until_close;
   unsigned fields, traceparents, weft_tasks;
   int foreign;
   size_t parent_at, task_at; /* values of the last traceparent and weft-task */

@@ -12,8 +12,6 @@
  *  B4  on a valid connection every head is marked that may be, however many go out at once
  *
  * Environment FUZZ_BYTES=1: how many bytes passed is printed at the end. */
-#include <unistd.h>
-
 #include "../support/fake_streams.h"
 #include "boundary_oracle.h"
 #include "boundary_streams.h"

@@ -12,6 +12,8 @@ import re
 import socket
 import threading
 
+from listener import Listener
+
 HEADER = re.compile(rb"\r\ntraceparent: 00-([0-9a-f]{32})-([0-9a-f]{16})", re.IGNORECASE)
 
 
@@ -61,14 +63,17 @@ def pump(source, target, change):
             end.close()
 
 
-def serve(listener, port, spoiler):
-    while True:
-        client, _ = listener.accept()
-        server = socket.create_connection(("127.0.0.1", port))
+class Proxy(Listener):
+    def __init__(self, here, there, spoiler):
+        self.there, self.spoiler = there, spoiler
+        super().__init__(here)
+
+    def serve(self, client, begun):
+        server = socket.create_connection(("127.0.0.1", self.there))
         for end in (client, server):
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        threading.Thread(target=pump, args=(client, server, spoiler), daemon=True).start()
         threading.Thread(target=pump, args=(server, client, None), daemon=True).start()
+        pump(client, server, self.spoiler)
 
 
 def main():
@@ -77,13 +82,9 @@ def main():
     parser.add_argument("--every", type=int, default=3)
     options = parser.parse_args()
     spoiler = Spoiler(options.every)
-    servers = []
     for pair in options.forward:
-        here, there = map(int, pair.split("="))
-        listener = socket.create_server(("127.0.0.1", here), backlog=64)
-        servers.append(threading.Thread(target=serve, args=(listener, there, spoiler)))
-    for server in servers:
-        server.start()
+        Proxy(*map(int, pair.split("=")), spoiler)
+    threading.Event().wait()
 
 
 if __name__ == "__main__":

@@ -11,32 +11,21 @@ import socket
 import struct
 import threading
 
+from listener import Listener
+
 HALF = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this"
 
 
-class FaultyPeer:
+class FaultyPeer(Listener):
     def __init__(self):
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.port = self.listener.getsockname()[1]
         self.released, self.asked = threading.Event(), []
-        threading.Thread(target=self.accept, daemon=True).start()
+        super().__init__()
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
+    def close(self):
         self.released.set()
-        self.listener.close()
+        super().close()
 
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
-
-    def serve(self, client):
+    def serve(self, client, begun):
         with contextlib.suppress(OSError), client:
             data = b""
             while True:

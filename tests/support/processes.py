@@ -51,6 +51,14 @@ def free_port(rng):
     raise Failed("no free port between 20000 and 32000")
 
 
+def children_of(pid):
+    """Their pids; none where there is no such process (any more)."""
+    try:
+        return [int(word) for word in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()]
+    except OSError:
+        return []
+
+
 def java_home(version=None):
     """The home of a JDK of this major version; without one, JAVA_HOME, else the `java` in PATH."""
     if version is None:

@@ -18,6 +18,7 @@ import socket
 import threading
 
 import sigv4
+from listener import Listener
 
 KEEP = 64 * 1024  # bytes of a body; what is longer is compared by its hash
 TRACE = re.compile(rb"traceparent: 00-([0-9a-f]{32})-([0-9a-f]{16})-01\r\n\r\n\Z")
@@ -130,35 +131,21 @@ def noise(size):
     return (b"GET /inner HTTP/1.1\r\nHost: x\r\n\r\n" + random.Random(size).randbytes(size))[:size]
 
 
-class Peer:
-    """Serves each connection in a thread of its own; `connections` in the order of arrival."""
+class Peer(Listener):
+    """`connections` in the order of arrival."""
 
     def __init__(self):
         self.connections, self.faults = [], []
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.port = self.listener.getsockname()[1]
         self.open = 0
         self.changed = threading.Condition()
-        threading.Thread(target=self.accept, daemon=True).start()
+        super().__init__()
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.listener.close()
-
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            items = []
-            with self.changed:
-                self.connections.append(items)
-                self.open += 1
-            threading.Thread(target=self.serve, args=(client, items), daemon=True).start()
+    def begin(self):
+        items = []
+        with self.changed:
+            self.connections.append(items)
+            self.open += 1
+        return items
 
     def taken(self, seconds=20):
         """Waits until every connection has ended; their recordings. Starts anew."""
@@ -168,10 +155,11 @@ class Peer:
             recorded, self.connections = self.connections, []
             return recorded
 
-    def serve(self, client, items):
+    def serve(self, client, begun):
         try:
             with client:
-                Talk(client, items).run()
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                Talk(client, begun).run()
         except (Gone, ConnectionError):
             pass
         except Exception as error:  # a thread's end would go unseen

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Signatures over the headers that a request says it signs, in the form of AWS Signature
 Version 4: who receives it builds the canonical request out of the bytes that came."""
-import datetime
 import hashlib
 import hmac
 import re
 import urllib.parse
 
 ACCESS, SECRET = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
+TIME = "20260101T120000Z"  # fixed: a run sends the same bytes each time
 REGION, SERVICE = "us-east-1", "iam"
 FIELD = re.compile(r"AWS4-HMAC-SHA256 Credential=(\S+), SignedHeaders=(\S+), Signature=([0-9a-f]{64})")
 
@@ -50,8 +50,3 @@ def holds(head, body_digest):
     if not found or not set(found[2].split(";")) <= set(headers):
         return False
     return hmac.compare_digest(found[3], signature(method, target, headers, found[2].split(";"), body_digest))
-
-
-def now():
-    """A fixed time: a run sends the same bytes each time."""
-    return datetime.datetime(2026, 1, 1, 12, 0, 0).strftime("%Y%m%dT%H%M%SZ")

@@ -5,6 +5,7 @@ Sidecars and clients are given the tap's address; it forwards all three sockets
 to the real controller, byte for byte, and keeps a copy of every report frame.
 `cut()` stops forwarding (a network that went away), `mend()` resumes.
 """
+import contextlib
 import queue
 
 import msgpack
@@ -87,3 +88,13 @@ class Tap(Recorder):
                     identity = next(i for i, s in behind.items() if s is ready)
                     clients.send_multipart([identity] + parts)
         context.destroy(linger=0)
+
+
+@contextlib.contextmanager
+def tapped(stage):
+    """A tap before the stage's controller; everything that is started meanwhile is told its address."""
+    real, stage.address = stage.address, f"ipc://{stage.directory}/tap"
+    (stage.directory / "tap").mkdir(mode=0o700)
+    with Tap(stage.address, real) as tap:
+        yield tap
+    stage.address = real

@@ -78,19 +78,24 @@ def state(pid):
     return text[text.rindex(")") + 2]
 
 
-def become_reaper():
-    """Orphans below us become our children, so that a sidecar is seen at once."""
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+@contextlib.contextmanager
+def reaping():
+    """Orphans below us become our children meanwhile, so that a sidecar is seen at once. Not for longer:
+    nobody here would take the exit status of another test's."""
+    prctl = ctypes.CDLL(None).prctl
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    try:
+        yield
+    finally:
+        prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
 def children():
-    pid = os.getpid()
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-        return {int(word) for word in file.read().split()}
+    return set(processes.children_of(os.getpid()))
 
 
 def attach_and_kill(stage, pid, delay_s, *options):
-    """Starts `weft-instance attach` and kills its sidecar delay_s after it came up. Whether it
+    """While reaping (): starts `weft-instance attach` and kills its sidecar delay_s after it came up. Whether it
     was killed before it had joined."""
     before = children()
     attach = subprocess.Popen([stage.build / "weft-instance", "attach", "--any", "--json", *options, str(pid)],

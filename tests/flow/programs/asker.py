@@ -166,11 +166,6 @@ def names(n):
     return {}
 
 
-def all_of_them(n, pg, cache):
-    postgresql(n, pg, keep=1)
-    return redis(n, cache)
-
-
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = 65536
