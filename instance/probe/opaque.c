@@ -136,16 +136,29 @@ static uint32_t *list_of (probe_handle_t context)
   return &lists[(uint32_t) context & (PROBE_SUBTASKS_MAX - 1)];
 }
 
-void probe_opaque_finish (probe_handle_t context, int open)
+static void put_into (uint32_t *list, sum_t *sum)
 {
-  uint32_t *list = list_of (context);
-  if (PROBE_LIKELY (!__atomic_load_n (list, __ATOMIC_SEQ_CST)))
-    return;
+  uint32_t head = __atomic_load_n (list, __ATOMIC_RELAXED);
+  do
+    __atomic_store_n (&sum->next, head, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n (list, &head, (uint32_t) (sum - pool) + 1, 0, __ATOMIC_SEQ_CST,
+                                       __ATOMIC_RELAXED));
+}
+
+/* Who comes late (O3) may find the sums of the subtask that has the place by now: they go
+ * back. `context` 0: all are told. */
+static void tell_list (uint32_t *list, probe_handle_t context, int open)
+{
   uint32_t at = __atomic_exchange_n (list, 0, __ATOMIC_ACQ_REL);
   while (at) {
     sum_t *sum = &pool[at - 1];
+    probe_handle_t of = __atomic_load_n (&sum->context, __ATOMIC_RELAXED);
     at = __atomic_load_n (&sum->next, __ATOMIC_RELAXED);
-    if (lock (sum, life_of (sum), TELL_YIELDS)) {
+    if (context && of != context && probe_context_is_open (of)) {
+      put_into (list, sum);
+      if (PROBE_UNLIKELY (!probe_context_is_open (of)))
+        probe_opaque_finish (of, 0);
+    } else if (lock (sum, life_of (sum), TELL_YIELDS)) {
       tell (sum, open);
       free_sum (sum);
     } else {
@@ -154,11 +167,18 @@ void probe_opaque_finish (probe_handle_t context, int open)
   }
 }
 
+void probe_opaque_finish (probe_handle_t context, int open)
+{
+  uint32_t *list = list_of (context);
+  if (PROBE_UNLIKELY (__atomic_load_n (list, __ATOMIC_SEQ_CST)))
+    tell_list (list, context, open);
+}
+
 void probe_opaque_flush (void)
 {
   for (uint32_t i = 0; i < PROBE_SUBTASKS_MAX; i++)
     if (lists[i])
-      probe_opaque_finish (i | (uint64_t) 1 << 32, 1);
+      tell_list (&lists[i], 0, 1);
 }
 
 /* One thread is left, whatever the others held. */
@@ -217,12 +237,7 @@ static sum_t *take_sum (const sum_key_t *key)
   sum->since_ns = sum->start_ns = sum->end_ns = 0;
   memset (&sum->all, 0, sizeof sum->all);
   __atomic_store_n (&sum->context, key->of->handle, __ATOMIC_RELAXED);
-  uint32_t *list = list_of (key->of->handle);
-  uint32_t head = __atomic_load_n (list, __ATOMIC_RELAXED);
-  do
-    __atomic_store_n (&sum->next, head, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n (list, &head, (uint32_t) (sum - pool) + 1, 0, __ATOMIC_SEQ_CST,
-                                       __ATOMIC_RELAXED));
+  put_into (list_of (key->of->handle), sum);
   return sum;
 }
 

@@ -61,6 +61,25 @@ static void test_one_report_a_subtask_and_peer (void **state)
   assert_int_equal (only_report ()->opaque.calls, 1);
 }
 
+/* O3: who tells late what has ended tells nothing of the subtask that has its place by now. */
+static void test_a_late_end_leaves_the_next_one_alone (void **state)
+{
+  probe_handle_t ended = probe_context_open (task, ++subtask);
+  probe_context_close (ended);
+  probe_handle_t handle = probe_context_open (task, subtask);
+  assert_int_equal ((uint32_t) handle, (uint32_t) ended); /* the same place */
+  assert_true (handle != ended);
+  fake_connect (FD);
+  SAY (FD, STARTUP);
+  probe_opaque_finish (ended, 0);
+  assert_int_equal (fake_report_count, 0);
+  app_hear (FD, "N");
+  end_subtask (handle);
+  const weft_report_t *report = only_report ();
+  assert_int_equal (report->opaque.calls, 1);
+  assert_int_equal (report->opaque.bytes_in, 1);
+}
+
 static void test_outside_of_a_subtask_nothing_is_kept (void **state)
 {
   fake_connect (FD);
@@ -554,6 +573,7 @@ int main (void)
   const struct CMUnitTest tests[] = {
       TEST (test_calls_bytes_and_protocol),
       TEST (test_one_report_a_subtask_and_peer),
+      TEST (test_a_late_end_leaves_the_next_one_alone),
       TEST (test_outside_of_a_subtask_nothing_is_kept),
       TEST (test_states_of_an_fd),
       TEST (test_not_quiet_while_an_insert_is_cut),
