@@ -207,7 +207,6 @@ static int send_again (replay_t *self)
 static int await (replay_t *self, uint32_t most)
 {
   int rc = 0;
-  hear (self, 0);
   while (rc == 0 && self->flying > most) {
     if (stopped (self))
       return WEFT_E_STATE;

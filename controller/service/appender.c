@@ -10,26 +10,35 @@ struct ctl_appender_t {
   pthread_t thread;
   pthread_mutex_t mutex; /* of all below */
   pthread_cond_t begun, ended;
-  ctl_journal_t *journal; /* not NULL: under way */
+  enum { IDLE, BEGUN, UNDER_WAY } state;
+  ctl_journal_t *journal;
   const ctl_journal_frame_t *frames;
   unsigned count;
   int status, leaving;
 };
+
+/* With the mutex held, which it gives up meanwhile: A1 keeps everybody else off what is used here. */
+static void append (ctl_appender_t *self)
+{
+  ctl_journal_t *journal = self->journal;
+  self->state = UNDER_WAY;
+  pthread_mutex_unlock (&self->mutex);
+  int status = ctl_journal_append_all (journal, self->frames, self->count);
+  pthread_mutex_lock (&self->mutex);
+  self->status = status;
+  self->state = IDLE;
+}
 
 static void *run (void *self_v)
 {
   ctl_appender_t *self = self_v;
   pthread_mutex_lock (&self->mutex);
   for (;;) {
-    while (!self->journal && !self->leaving)
+    while (self->state != BEGUN && !self->leaving)
       pthread_cond_wait (&self->begun, &self->mutex);
-    if (!self->journal)
+    if (self->state != BEGUN)
       break;
-    pthread_mutex_unlock (&self->mutex); /* A1: nobody else touches what is used here */
-    int status = ctl_journal_append_all (self->journal, self->frames, self->count);
-    pthread_mutex_lock (&self->mutex);
-    self->status = status;
-    self->journal = NULL;
+    append (self);
     pthread_cond_signal (&self->ended);
   }
   pthread_mutex_unlock (&self->mutex);
@@ -77,7 +86,8 @@ void ctl_appender_begin (ctl_appender_t *self, ctl_journal_t *journal, const ctl
                          unsigned count)
 {
   pthread_mutex_lock (&self->mutex);
-  assert (!self->journal); /* A2 */
+  assert (self->state == IDLE); /* A2 */
+  self->state = BEGUN;
   self->journal = journal;
   self->frames = frames;
   self->count = count;
@@ -88,7 +98,9 @@ void ctl_appender_begin (ctl_appender_t *self, ctl_journal_t *journal, const ctl
 int ctl_appender_end (ctl_appender_t *self)
 {
   pthread_mutex_lock (&self->mutex);
-  while (self->journal)
+  if (self->state == BEGUN) /* the thread's turn has not come: all CPUs are busy */
+    append (self);
+  while (self->state != IDLE)
     pthread_cond_wait (&self->ended, &self->mutex);
   int status = self->status;
   pthread_mutex_unlock (&self->mutex);

@@ -3,9 +3,12 @@
  * else: copying 64 KiB into the page cache takes as long as correlating a
  * third of them.
  *
- *   begin ──▶ under way ──▶ end
+ *   begin ──▶ begun ──▶ under way ──▶ end
+ *               └──▶ taken back by end, which appends itself: where all CPUs are busy the thread would
+ *                    only be waited for
  *
- *  A1  between begin and end the journal and the frames are the thread's, otherwise its owner's
+ *  A1  from `under way` on the journal and the frames belong to who appends, the thread or end; before
+ *      begin and after end to the owner; in between to nobody
  *  A2  at most one append is under way
  * One owner thread. */
 #ifndef CTL_APPENDER_H
@@ -23,7 +26,7 @@ void ctl_appender_destroy (ctl_appender_t **self_p);
 /* Begins ctl_journal_append_all with these frames; all borrowed until end. */
 void ctl_appender_begin (ctl_appender_t *self, ctl_journal_t *journal, const ctl_journal_frame_t *frames,
                          unsigned count);
-/* Waits for it; its status. */
+/* Does it or waits for it; its status. */
 int ctl_appender_end (ctl_appender_t *self);
 
 #endif

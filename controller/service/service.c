@@ -2,6 +2,7 @@
 #include "service.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -493,6 +494,8 @@ int ctl_service_run (const ctl_service_options_t *options)
   service_t *self = calloc (1, sizeof *self);
   if (!self)
     return WEFT_E_NOMEM;
+  /* The frames that come and go at full rate would otherwise take their pages from the kernel each time. */
+  mallopt (M_TRIM_THRESHOLD, WEFT_SERVICE_KEEP);
   self->options = *options;
   if (self->options.keys && !*self->options.keys)
     self->options.keys = NULL;

@@ -18,7 +18,7 @@
 #include "bench.h"
 
 #define REPORTS  900000u
-#define ROUNDS   7
+#define ROUNDS   15
 #define PER_TASK 9u /* 5 subtasks, 4 requests between them */
 #define SERVICES 3u
 
@@ -131,7 +131,12 @@ static double cpu_ns (const struct rusage *usage)
 }
 
 /* ---- one round ---------------------------------------------------------------- */
-static double decode_and_correlate (const ctl_plan_t *plan)
+typedef struct {
+  double rate, cpu_ns;
+  uint64_t reports;
+} bare_t;
+
+static bare_t decode_and_correlate (const ctl_plan_t *plan)
 {
   ctl_instances_t *instances = ctl_instances_new ();
   ctl_correlate_t *correlate = ctl_correlate_new (instances, 0);
@@ -146,11 +151,37 @@ static double decode_and_correlate (const ctl_plan_t *plan)
   }
   double seconds = (double) (bench_now_ns () - start) / 1e9;
   getrusage (RUSAGE_SELF, &after);
-  bare_cpu_ns = (cpu_ns (&after) - cpu_ns (&before)) / REPORTS;
-  bench_equal ("reports correlated", reports, REPORTS);
   ctl_correlate_destroy (&correlate);
   ctl_instances_destroy (&instances);
-  return REPORTS / seconds;
+  return (bare_t){REPORTS / seconds, (cpu_ns (&after) - cpu_ns (&before)) / REPORTS, reports};
+}
+
+/* In a process of its own, as the controller is: in one that has correlated before, the memory is
+ * there already in some runs and in others not, and the figure is one of two. */
+static double bare (const ctl_plan_t *plan)
+{
+  bare_t result = {0};
+  int ends[2];
+  fflush (stdout);
+  if (pipe (ends) < 0)
+    exit (1);
+  pid_t child = fork ();
+  if (child == 0) {
+    unsigned sum = 0;
+    for (uint32_t n = 0; n < plan->frame_count; n++) /* the recording's pages are mapped, as they were */
+      for (size_t at = 0; at < plan->frames[n].size; at += 4096)
+        sum += ((const volatile uint8_t *) plan->frames[n].frame)[at];
+    result = decode_and_correlate (plan);
+    _exit (write (ends[1], &result, sizeof result) != sizeof result || sum == 1);
+  }
+  close (ends[1]);
+  if (read (ends[0], &result, sizeof result) != sizeof result)
+    bench_failed = 1;
+  close (ends[0]);
+  waitpid (child, NULL, 0);
+  bench_equal ("reports correlated", result.reports, REPORTS);
+  bare_cpu_ns = result.cpu_ns;
+  return result.rate;
 }
 
 static uint64_t asked (ctl_client_t *client, const char *part, const char *key)
@@ -218,27 +249,31 @@ static void remove_round (unsigned round)
 
 int main (void)
 {
-  /* In memory where that is possible: how fast a disk takes a journal is another question. */
-  snprintf (directory, sizeof directory, "%s/weft-bench-XXXXXX",
-            access ("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+  /* A disk's page cache, as a store has it, and little enough that it stays there: how fast a disk
+   * takes a journal is another question. */
+  snprintf (directory, sizeof directory, "/var/tmp/weft-bench-XXXXXX");
   if (!mkdtemp (directory))
     return 1;
   ctl_recording_t *recording = NULL;
   ctl_plan_t *plan = make_plan (&recording);
-  double rate[ROUNDS], bare[ROUNDS], ratio[ROUNDS], cpu[ROUNDS];
-  decode_and_correlate (plan); /* the file is in the cache */
+  double rate[ROUNDS], yardstick[ROUNDS], ratio[ROUNDS], cpu[ROUNDS], best = 0, best_bare = 0;
+  bare (plan); /* the file is in the cache */
   for (unsigned n = 0; n < ROUNDS; n++) {
     rate[n] = replay (plan, n);
-    bare[n] = decode_and_correlate (plan);
-    ratio[n] = rate[n] / bare[n];
+    yardstick[n] = bare (plan);
+    ratio[n] = rate[n] / yardstick[n];
     cpu[n] = bare_cpu_ns / controller_cpu_ns;
+    best = rate[n] > best ? rate[n] : best;
+    best_bare = yardstick[n] > best_bare ? yardstick[n] : best_bare;
     remove_round (n);
   }
-  char beside[160];
-  snprintf (beside, sizeof beside, "bare decode + correlate %.2f M/s; %u reports in %llu batches, journalled",
-            bench_median (bare, ROUNDS) / 1e6, REPORTS, (unsigned long long) batches);
+  char beside[160], rounds[96];
+  snprintf (beside, sizeof beside, "%u reports in %llu batches, journalled; best round %.2f", REPORTS,
+            (unsigned long long) batches, best / 1e6);
+  snprintf (rounds, sizeof rounds, "in turns, median of %u; bare %.2f M/s, best round %.2f", ROUNDS,
+            bench_median (yardstick, ROUNDS) / 1e6, best_bare / 1e6);
   bench_row ("replay at max", bench_median (rate, ROUNDS) / 1e6, "M/s", 0, 1, beside);
-  bench_row ("replay at max / bare decode + correlate", bench_median (ratio, ROUNDS), "", 0, 0.7, "");
+  bench_row ("replay at max / bare decode + correlate", bench_median (ratio, ROUNDS), "", 0, 0.7, rounds);
   bench_note ("the same in CPU time of the controller", bench_median (cpu, ROUNDS), "",
               "sockets, journal and acknowledgements included");
   ctl_plan_destroy (&plan);
