@@ -98,8 +98,6 @@ static int status_of (int error)
 static void end_segment (ctl_journal_t *self)
 {
   cut (self);
-  /* Begun, not waited for: a second here is a second without heartbeats. */
-  sync_file_range (self->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
   close (self->fd);
   self->fd = -1;
   self->segment++;

@@ -21,7 +21,9 @@
  *      does it stay: what was not written over is cut off when the segment ends (tidy, close), after a
  *      crash it goes with the segment
  * Survives the death of the controller, not that of the host: nothing is synced
- * before close, and then the last segment only. One thread at a time. */
+ * before close, and then the last segment only. What the kernel has not written by
+ * then is at most a journal, and under load most of it is written over before. One
+ * thread at a time. */
 #ifndef CTL_JOURNAL_H
 #define CTL_JOURNAL_H
 
