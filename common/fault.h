@@ -12,6 +12,8 @@
  *               hold             any step of holding a thread of another process, and of what follows
  *   controller  journal-append   a frame is about to be written
  *               journal-appended it is written
+ *               journal-emptied  the oldest segment holds nothing any more, and has its name still
+ *               journal-renamed  it is the next one, and nothing is in it
  *               correlate        it is correlated
  *               ack              it is acknowledged */
 #ifndef WEFT_FAULT_H

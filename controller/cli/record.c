@@ -54,11 +54,11 @@ static int take_records (const void *data, size_t size, void *arg)
   while (at < end) {
     const void *frame;
     size_t frame_size;
-    size_t whole = ctl_record_whole (at, (size_t) (end - at));
+    size_t whole = ctl_record_whole (at, (size_t) (end - at), 0);
     if (whole == 0)
       return WEFT_E_MALFORMED;
     const uint8_t *until = at + whole;
-    for (; at < until && ctl_record_read (at, (size_t) (until - at), &frame, &frame_size) == 0;
+    for (; at < until && ctl_record_read (at, (size_t) (until - at), 0, &frame, &frame_size) == 0;
          at += ctl_record_total (frame_size)) {
       note_frame (self, frame, frame_size);
       int rc = ctl_recording_frame (self->writer, frame, frame_size);

@@ -6,8 +6,9 @@
  *   DIR/checkpoint       "SEGMENT OFFSET": what lies before it is in the store
  *   DIR/number           the last instruction number that was given
  *
- *   record  0        4        8        12       16
- *           | 'WJR1' | size   | crc32c | 0      | frame … | 0 … to a multiple of 8
+ *   record  0        4        8        12        16
+ *           | 'WJR1' | size   | crc32c | segment | frame … | 0 … to a multiple of 8
+ *   mark    | 'WJR1' | 0      | 0      | segment |   the end, where older bytes stand behind it
  *
  *  J1  a record that append returned 0 for is whole in the file; one that failed
  *      is cut off again
@@ -15,8 +16,14 @@
  *  J3  reading never goes past the first damaged record of a segment, and says where
  *  J4  the segments together stay below the bound that was set; the oldest go first
  *  J5  age alone removes nothing that lies behind the checkpoint
+ *  J6  a segment that goes by J4 becomes the next one. What it held is never read again: a mark stands
+ *      behind the last record, written with it, and no record counts that names another segment. Nor
+ *      does it stay: what was not written over is cut off when the segment ends (tidy, close), after a
+ *      crash it goes with the segment
  * Survives the death of the controller, not that of the host: nothing is synced
- * before close, and then the last segment only. One thread at a time. */
+ * before close, and then the last segment only. What the kernel has not written by
+ * then is at most a journal, and under load most of it is written over before. One
+ * thread at a time. */
 #ifndef CTL_JOURNAL_H
 #define CTL_JOURNAL_H
 

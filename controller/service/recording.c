@@ -175,7 +175,7 @@ int ctl_recording_next (ctl_recording_t *self, const void **ret_frame, size_t *r
   int found = 0;
   /* F2: records begin at multiples of 8, so the next sound one is looked for there. */
   while (!found && self->at < self->size) {
-    found = ctl_record_read (self->map + self->at, self->size - self->at, ret_frame, ret_size) == 0;
+    found = ctl_record_read (self->map + self->at, self->size - self->at, 0, ret_frame, ret_size) == 0;
     if (!found)
       self->at += self->size - self->at < 8 ? self->size - self->at : 8;
   }

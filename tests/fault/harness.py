@@ -177,9 +177,10 @@ class Harness:
         """What the journal held before the next controller tidies it: old segments may go, once
         what is in them is in the store."""
         for path in sorted((self.place / "journal").glob("*.weftj")):
-            size = path.stat().st_size
-            if self.read.get(path.name) != size:
-                self.read[path.name] = size
+            stat = path.stat()
+            seen = stat.st_size, stat.st_mtime_ns  # one that is used again does not grow
+            if self.read.get(path.name) != seen:
+                self.read[path.name] = seen
                 journal.add_batches(path, self.kept)
 
     def start_controller(self, fault=None):

@@ -24,12 +24,13 @@ class Batch:
 
 
 def records(path):
-    """Every whole record of one segment; a torn tail ends it."""
-    data = pathlib.Path(path).read_bytes()
+    """Every whole record of one segment; a mark or a torn tail ends it."""
+    path = pathlib.Path(path)
+    data = path.read_bytes()
     at = 0
     while at + 16 <= len(data):
-        magic, size = struct.unpack_from("<4sI", data, at)
-        if magic != b"WJR1" or at + 16 + size > len(data):
+        magic, size, _, segment = struct.unpack_from("<4sIII", data, at)
+        if magic != b"WJR1" or size == 0 or segment != int(path.stem) or at + 16 + size > len(data):
             return
         yield data[at + 16:at + 16 + size]
         at += 16 + (size + 7) // 8 * 8

@@ -13,6 +13,7 @@ from processes import Failed, wait_until
 
 SIDECAR_POINTS = ("ring-read", "batch-seal", "push")
 CONTROLLER_POINTS = ("journal-append", "journal-appended", "correlate", "ack")
+JOURNAL_POINTS = ("journal-emptied", "journal-renamed")  # of a journal at its bound
 POINT_SECONDS = 20
 
 
