@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tree.h"
 
-#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include "../../common/status.h"
 #include "arrivals.h"
 #include "claim.h"
+#include "processes.h"
 
 #define EVENTS_MAX 64
 
@@ -177,31 +177,25 @@ static void take_arrivals (tree_t *self, uint64_t now)
   }
 }
 
+typedef struct {
+  tree_t *self;
+  const shm_tree_t *tree; /* as it was before */
+  uint64_t now;
+} adoption_t;
+
 /* T3: a process in which a probe of this tree waits for a sidecar. */
-static void adopt (tree_t *self, pid_t pid, const shm_tree_t *tree, uint64_t now)
+static void adopt (void *arg, pid_t pid)
 {
+  const adoption_t *adoption = arg;
+  tree_t *self = adoption->self;
   shm_reader_t *reader = NULL;
   if (find_pid (self, pid) || shm_reader_open (pid, &reader) < 0)
     return;
-  int ours = memcmp (&shm_control (shm_reader_base (reader))->tree, tree, sizeof *tree) == 0;
+  int ours = memcmp (&shm_control (shm_reader_base (reader))->tree, adoption->tree, sizeof (shm_tree_t)) == 0;
   int pidfd = ours && car_claim_holder (reader) == 0 ? (int) syscall (SYS_pidfd_open, pid, 0) : -1;
   if (pidfd >= 0)
-    welcome (self, pid, pidfd, find_above (self, pid), 0, &reader, now);
+    welcome (self, pid, pidfd, find_above (self, pid), 0, &reader, adoption->now);
   shm_reader_destroy (&reader);
-}
-
-static void adopt_all (tree_t *self, const shm_tree_t *tree, uint64_t now)
-{
-  DIR *dir = opendir ("/proc");
-  struct dirent *entry;
-  while (dir && (entry = readdir (dir))) {
-    char *end;
-    long pid = strtol (entry->d_name, &end, 10);
-    if (!*end && pid > 1 && pid != getpid ())
-      adopt (self, (pid_t) pid, tree, now);
-  }
-  if (dir)
-    closedir (dir);
 }
 
 /* ---- what comes in ------------------------------------------------------------ */
@@ -378,7 +372,7 @@ static int set_up (tree_t *self, const shm_tree_t *wanted, shm_reader_t **reader
   if (status < 0)
     snprintf (why, why_size, "%s", weft_status_text (status));
   else if (orphans)
-    adopt_all (self, &before, weft_mono_ns ());
+    car_processes_each (adopt, &(adoption_t){self, &before, weft_mono_ns ()});
   return status;
 }
 
