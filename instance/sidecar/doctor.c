@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "doctor.h"
 
-#include <dirent.h>
 #include <jansson.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "../../common/status.h"
+#include "processes.h"
 #include "target.h"
 #include "way_in/boundary.h"
 #include "way_in/check.h"
@@ -294,29 +294,32 @@ int car_doctor (const car_doctor_t *options, pid_t pid)
   return status;
 }
 
+typedef struct {
+  const car_doctor_t *options;
+  int status;
+} round_t;
+
+static void examine_vm (void *arg, pid_t pid)
+{
+  round_t *round = arg;
+  if (!car_target_is_vm (pid))
+    return;
+  if (!round->options->json)
+    fputc ('\n', round->options->out);
+  int one = car_doctor (round->options, pid);
+  round->status = one < 0 ? one : round->status;
+}
+
 int car_doctor_all (const car_doctor_t *options)
 {
   json_t *host = examine_host ();
-  int status = 0;
+  round_t round = {.options = options};
   if (options->json)
     print_json (options->out, host);
   else
     fprintf (options->out, LABEL "uid %lld %s CAP_SYS_PTRACE; kernel.yama.ptrace_scope %d\n", "host",
              (long long) geteuid (), is_set (host, "capable") ? "with" : "without", car_rights_yama ());
-  DIR *dir = opendir ("/proc");
-  struct dirent *entry;
-  while (dir && (entry = readdir (dir))) {
-    char *end;
-    long pid = strtol (entry->d_name, &end, 10);
-    if (*end || pid <= 0 || pid == getpid () || !car_target_is_vm ((pid_t) pid))
-      continue;
-    if (!options->json)
-      fputc ('\n', options->out);
-    int one = car_doctor (options, (pid_t) pid);
-    status = one < 0 ? one : status;
-  }
-  if (dir)
-    closedir (dir);
+  car_processes_each (examine_vm, &round);
   json_decref (host);
-  return status;
+  return round.status;
 }

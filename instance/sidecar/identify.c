@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "identify.h"
 
-#include <dirent.h>
 #include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../../common/ids.h"
+#include "processes.h"
 #include "target.h"
 #include "way_in/check.h"
 
@@ -48,16 +46,13 @@ int car_identify (FILE *out, pid_t pid, const char *service)
   return status;
 }
 
+static void identify_vm (void *out, pid_t pid)
+{
+  if (car_target_is_vm (pid))
+    car_identify (out, pid, NULL);
+}
+
 void car_identify_all (FILE *out)
 {
-  DIR *dir = opendir ("/proc");
-  struct dirent *entry;
-  while (dir && (entry = readdir (dir))) {
-    char *end;
-    long pid = strtol (entry->d_name, &end, 10);
-    if (!*end && pid > 0 && pid != getpid () && car_target_is_vm ((pid_t) pid))
-      car_identify (out, (pid_t) pid, NULL);
-  }
-  if (dir)
-    closedir (dir);
+  car_processes_each (identify_vm, out);
 }

@@ -10,6 +10,7 @@
 #include "../../common/status.h"
 #include "arm.h"
 #include "claim.h"
+#include "counters.h"
 #include "drain.h"
 #include "lineage.h"
 
@@ -75,28 +76,6 @@ static int push_up (car_session_t *self, weft_up_message_t *message)
   return status;
 }
 
-static void set_counters (car_session_t *self, weft_up_message_t *message)
-{
-  shm_status_t status;
-  shm_reader_status (self->reader, &status);
-  const uint64_t *counter = status.counter;
-  message->active = status.actions;
-  message->bytes_total = counter[SHM_COUNT_BYTES_TOTAL];
-  message->bytes_spoken = counter[SHM_COUNT_BYTES_SPOKEN];
-  message->connections_given_up = counter[SHM_COUNT_GIVEN_UP_OTHER] + counter[SHM_COUNT_GIVEN_UP_FRAMING] +
-                                  counter[SHM_COUNT_GIVEN_UP_TUNNEL] + counter[SHM_COUNT_GIVEN_UP_PROOF] +
-                                  counter[SHM_COUNT_GIVEN_UP_BUSY];
-  message->requests_bare = counter[SHM_COUNT_BARE];
-  message->requests_excluded = counter[SHM_COUNT_EXCLUDED];
-  shm_reader_rest (self->reader, message->rest);
-  message->events_written = car_drain_written (self->drain);
-  message->requests_in = counter[SHM_COUNT_REQUESTS_IN];
-  message->requests_unmatched = counter[SHM_COUNT_UNMATCHED];
-  message->slots_written = status.slots_written;
-  message->slots_restored = status.slots_restored;
-  message->slots_foreign = status.slots_foreign;
-}
-
 static void say_hello (car_session_t *self, uint64_t now)
 {
   if (!self->hello_due || now < self->hello_next_ns)
@@ -124,7 +103,7 @@ static void say_ack (car_session_t *self, uint64_t now)
   if (!self->ack_due || !car_arm_in_force (self->arm))
     return;
   weft_up_message_t message = {.kind = WEFT_UP_ACK};
-  set_counters (self, &message);
+  car_counters_put (self->reader, self->drain, &message);
   if (push_up (self, &message) < 0)
     return;
   if (message.active)
@@ -138,7 +117,7 @@ static void say_bye (car_session_t *self)
   if (!self->bye_due)
     return;
   weft_up_message_t message = {.kind = WEFT_UP_BYE};
-  set_counters (self, &message);
+  car_counters_put (self->reader, self->drain, &message);
   message.active = 0;
   message.threads_left = self->gone ? 0 : car_target_threads (self->target.pid, PROBE_THREAD);
   if (strcmp (self->reason, "exited") == 0) /* what it had rewritten went with it */
@@ -237,10 +216,13 @@ int car_session_become (car_session_t *self, shm_reader_t **next_p, uint64_t now
   collect_all (self);
   car_drain_push (self->drain, car_bus_push, self->bus, now);
   int status = car_claim_take (*next_p, self->instance, self->instance);
-  if (status == 0)
-    status = car_drain_new (*next_p, self->instance, self->boot, &drain);
   if (status < 0)
     return status;
+  status = car_drain_new (*next_p, self->instance, self->boot, &drain);
+  if (status < 0) {
+    car_claim_drop (*next_p);
+    return status;
+  }
   car_drain_destroy (&self->drain);
   shm_reader_destroy (&self->reader);
   self->reader = *next_p;
@@ -564,6 +546,8 @@ int car_session_new (const car_session_options_t *options, car_bus_t *bus, shm_r
   car_session_t *self = calloc (1, sizeof *self);
   if (!self) {
     shm_reader_destroy (reader_p);
+    if (options->pidfd >= 0)
+      close (options->pidfd);
     return WEFT_E_NOMEM;
   }
   self->options = *options;

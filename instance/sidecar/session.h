@@ -59,7 +59,7 @@ typedef struct {
   void *listed_arg;
 } car_session_options_t;
 
-/* Takes over a reader that this process has claimed for `instance`, also on failure. The
+/* Takes over the pidfd, and a reader that this process has claimed for `instance`, also on failure. The
  * bus is borrowed. 0, or a status. */
 int car_session_new (const car_session_options_t *options, car_bus_t *bus, shm_reader_t **reader_p,
                      const uint8_t instance[WEFT_UUID_SIZE], car_session_t **ret_self);

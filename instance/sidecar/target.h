@@ -12,6 +12,8 @@
 #include "listens.h"
 
 #define CAR_PATH_MAX 512 /* longer paths of a target are treated as unknown */
+/* Why it cannot be joined, where we ourselves are short of it. */
+#define CAR_NO_MEMORY "no memory is left here for the sidecar; free some, then try again"
 
 typedef struct {
   pid_t pid;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tree.h"
 
-#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include "../../common/status.h"
 #include "arrivals.h"
 #include "claim.h"
+#include "processes.h"
 
 #define EVENTS_MAX 64
 
@@ -82,7 +82,7 @@ static int watch (tree_t *self, int fd, void *tag, uint32_t more)
   return epoll_ctl (self->epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : WEFT_E_IO;
 }
 
-/* Takes over reader and pidfd. */
+/* Takes over reader and pidfd, also on failure. */
 static int add (tree_t *self, const car_session_options_t *options, shm_reader_t **reader_p,
                 const uint8_t instance[WEFT_UUID_SIZE])
 {
@@ -92,10 +92,13 @@ static int add (tree_t *self, const car_session_options_t *options, shm_reader_t
   int status = car_session_new (options, self->bus, reader_p, instance, &session);
   if (status < 0)
     return status;
+  if (options->pidfd < 0)
+    car_session_gone (session, weft_mono_ns ());
+  else if ((status = watch (self, options->pidfd, session, EPOLLONESHOT)) < 0) {
+    car_session_destroy (&session); /* its end would not be seen */
+    return status;
+  }
   self->member[self->count++] = (member_t){.session = session, .touched = 1};
-  if (options->pidfd >= 0)
-    return watch (self, options->pidfd, session, EPOLLONESHOT);
-  car_session_gone (session, weft_mono_ns ());
   return 0;
 }
 
@@ -112,15 +115,18 @@ static void put_to_rest (tree_t *self, const uint8_t instance[WEFT_UUID_SIZE], u
   place->since_ns = now;
 }
 
-/* A uuid that has rested long enough, or NULL. */
-static const uint8_t *rested (tree_t *self, uint64_t now)
+/* The uuid that has rested for the longest, if for long enough, or NULL. */
+static const uint8_t *rested (const tree_t *self, uint64_t now)
 {
-  rest_t *place = self->rest_count ? &self->rest[self->rest_first] : NULL;
-  if (!place || now - place->since_ns < CAR_TREE_REST_MS * WEFT_NS_PER_MS)
-    return NULL;
+  const rest_t *place = self->rest_count ? &self->rest[self->rest_first] : NULL;
+  return place && now - place->since_ns >= CAR_TREE_REST_MS * WEFT_NS_PER_MS ? place->instance : NULL;
+}
+
+/* It is somebody's again. */
+static void end_rest (tree_t *self)
+{
   self->rest_first = (self->rest_first + 1) % CAR_TREE_RESTS_MAX;
   self->rest_count--;
-  return place->instance;
 }
 
 /* ---- arrivals --------------------------------------------------------------- */
@@ -137,6 +143,8 @@ static void welcome (tree_t *self, pid_t pid, int pidfd, const member_t *parent,
       close (pidfd);
     return;
   }
+  if (prefer && memcmp (instance, prefer, WEFT_UUID_SIZE) == 0)
+    end_rest (self);
   car_session_options_t options = {.pid = pid,
                                    .pidfd = pidfd,
                                    .service = self->first.service,
@@ -150,12 +158,15 @@ static void welcome (tree_t *self, pid_t pid, int pidfd, const member_t *parent,
     car_session_leave (self->member[self->count - 1].session, now);
 }
 
-/* The same process with another probe runs another program now. */
+/* The same process with another probe runs another program now. One that the session cannot take now
+ * it looks for again by itself: a process has one session. */
 static int is_exec (tree_t *self, car_arrival_t *arrival, uint64_t now)
 {
   member_t *member = arrival->kind == SHM_ARRIVAL_STARTED ? find_pid (self, arrival->pid) : NULL;
-  if (!member || car_session_become (member->session, &arrival->reader, now) < 0)
+  if (!member)
     return 0;
+  if (car_session_become (member->session, &arrival->reader, now) < 0)
+    shm_reader_destroy (&arrival->reader);
   member->touched = 1;
   if (arrival->pidfd >= 0)
     close (arrival->pidfd);
@@ -177,31 +188,25 @@ static void take_arrivals (tree_t *self, uint64_t now)
   }
 }
 
+typedef struct {
+  tree_t *self;
+  const shm_tree_t *tree; /* as it was before */
+  uint64_t now;
+} adoption_t;
+
 /* T3: a process in which a probe of this tree waits for a sidecar. */
-static void adopt (tree_t *self, pid_t pid, const shm_tree_t *tree, uint64_t now)
+static void adopt (void *arg, pid_t pid)
 {
+  const adoption_t *adoption = arg;
+  tree_t *self = adoption->self;
   shm_reader_t *reader = NULL;
   if (find_pid (self, pid) || shm_reader_open (pid, &reader) < 0)
     return;
-  int ours = memcmp (&shm_control (shm_reader_base (reader))->tree, tree, sizeof *tree) == 0;
+  int ours = memcmp (&shm_control (shm_reader_base (reader))->tree, adoption->tree, sizeof (shm_tree_t)) == 0;
   int pidfd = ours && car_claim_holder (reader) == 0 ? (int) syscall (SYS_pidfd_open, pid, 0) : -1;
   if (pidfd >= 0)
-    welcome (self, pid, pidfd, find_above (self, pid), 0, &reader, now);
+    welcome (self, pid, pidfd, find_above (self, pid), 0, &reader, adoption->now);
   shm_reader_destroy (&reader);
-}
-
-static void adopt_all (tree_t *self, const shm_tree_t *tree, uint64_t now)
-{
-  DIR *dir = opendir ("/proc");
-  struct dirent *entry;
-  while (dir && (entry = readdir (dir))) {
-    char *end;
-    long pid = strtol (entry->d_name, &end, 10);
-    if (!*end && pid > 1 && pid != getpid ())
-      adopt (self, (pid_t) pid, tree, now);
-  }
-  if (dir)
-    closedir (dir);
 }
 
 /* ---- what comes in ------------------------------------------------------------ */
@@ -365,7 +370,7 @@ static int set_up (tree_t *self, const shm_tree_t *wanted, shm_reader_t **reader
   self->signals = open_signals ();
   self->epoll = epoll_create1 (EPOLL_CLOEXEC);
   int status = self->signals < 0 || self->epoll < 0 ? WEFT_E_NOMEM : 0;
-  snprintf (why, why_size, "%s", weft_status_text (status));
+  snprintf (why, why_size, "%s", weft_status_text (WEFT_E_NOMEM)); /* of whatever says no other reason */
   if (status == 0)
     status = car_bus_new (self->first.controller, self->first.keys, &self->bus, why, why_size);
   if (status < 0)
@@ -378,7 +383,7 @@ static int set_up (tree_t *self, const shm_tree_t *wanted, shm_reader_t **reader
   if (status < 0)
     snprintf (why, why_size, "%s", weft_status_text (status));
   else if (orphans)
-    adopt_all (self, &before, weft_mono_ns ());
+    car_processes_each (adopt, &(adoption_t){self, &before, weft_mono_ns ()});
   return status;
 }
 
@@ -389,6 +394,8 @@ int car_tree_run (const car_session_options_t *options, const shm_tree_t *wanted
   if (!self) {
     snprintf (why, why_size, "%s", weft_status_text (WEFT_E_NOMEM));
     shm_reader_destroy (reader_p);
+    if (options->pidfd >= 0)
+      close (options->pidfd);
     return WEFT_E_NOMEM;
   }
   self->first = *options;
@@ -404,6 +411,8 @@ int car_tree_run (const car_session_options_t *options, const shm_tree_t *wanted
     close (self->epoll);
   if (self->signals >= 0)
     close (self->signals);
+  if (*reader_p && options->pidfd >= 0) /* no session was made of them */
+    close (options->pidfd);
   shm_reader_destroy (reader_p);
   free (self->rest);
   free (self);

@@ -24,8 +24,8 @@
 #define CAR_TREE_RESTS_MAX 4096  /* uuids that rest; more are not used again */
 #define CAR_TREE_UP_MAX    32    /* generations between a started process and one that is followed */
 
-/* Runs until T1. options: of the first process, whose reader was claimed for `instance` and is
- * taken over. wanted: the tree that `run` has told its command of, or NULL. All
+/* Runs until T1. options: of the first process; its pidfd, and its reader, which was claimed for
+ * `instance`, are taken over. wanted: the tree that `run` has told its command of, or NULL. All
  * signals are to be blocked. 0, or a status with the reason in why. */
 int car_tree_run (const car_session_options_t *options, const shm_tree_t *wanted, shm_reader_t **reader_p,
                   const uint8_t instance[WEFT_UUID_SIZE], char *why, size_t why_size);

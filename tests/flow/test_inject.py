@@ -180,6 +180,24 @@ def test_no_work_is_disturbed(stage, controller, program, mode):
         victim.goes_on()
 
 
+def test_a_thread_that_does_not_stop_is_not_kept(stage, controller, program):
+    """It sits in a call that nothing interrupts: another thread is taken, and it goes on when its call does,
+    while the sidecar lives."""
+    try:
+        victim = victims.Victim(stage, program, "stuck")
+    except processes.Failed as failure:
+        missing(f"userfaultfd ({failure})")
+    attach(stage, victim.pid)
+    victim.goes_on()
+    with open(victim.page, "r+b") as page:
+        page.seek(8)
+        page.write(b"\1")
+    processes.wait_until(lambda: victim.page.read_bytes()[16] == 1, 5, "the end of its call")
+    assert victims.state(victim.pid) == "S", "it sleeps, nobody holds it"
+    detach(stage, victim.pid)
+    victim.goes_on()
+
+
 def test_two_at_once_bring_one_probe(stage, controller, program):
     victim = victims.Victim(stage, program, "poll")
     verbs = [stage.start_weft("attach", "--any", "--json", str(victim.pid)) for _ in range(3)]

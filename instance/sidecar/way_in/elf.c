@@ -21,7 +21,6 @@ struct car_elf_t {
   void *arg;
   uint64_t base;     /* added to its virtual addresses */
   uint64_t from, to; /* E1 */
-  uint64_t code_from, code_size;
   Elf64_Phdr header[CAR_ELF_HEADERS_MAX];
   unsigned header_count;
   table_t symbols, strings;
@@ -92,11 +91,6 @@ static int measure (car_elf_t *self, uint64_t at)
   self->base = at - low;
   self->from = at;
   self->to = at + (high - low);
-  for (unsigned i = 0; i < self->header_count && !self->code_size; i++)
-    if (self->header[i].p_type == PT_LOAD && (self->header[i].p_flags & PF_X)) {
-      self->code_from = self->base + self->header[i].p_vaddr;
-      self->code_size = self->header[i].p_memsz;
-    }
   return 0;
 }
 
@@ -263,15 +257,6 @@ int car_elf_function (car_elf_t *self, const char *name, uint64_t *ret_address)
     return 0;
   }
   return WEFT_E_NOT_FOUND;
-}
-
-int car_elf_code (const car_elf_t *self, uint64_t *ret_from, uint64_t *ret_size)
-{
-  if (!self->code_size || self->code_from < self->from || self->code_size > self->to - self->code_from)
-    return WEFT_E_NOT_FOUND;
-  *ret_from = self->code_from;
-  *ret_size = self->code_size;
-  return 0;
 }
 
 /* ---- build id --------------------------------------------------------------- */

@@ -30,8 +30,6 @@ void car_elf_destroy (car_elf_t **self_p);
 int car_elf_function (car_elf_t *self, const char *name, uint64_t *ret_address);
 /* 0, or WEFT_E_NOT_FOUND: it has none. */
 int car_elf_build_id (car_elf_t *self, uint8_t ret_id[CAR_ELF_BUILD_ID]);
-/* Its code: the first executable segment. WEFT_E_NOT_FOUND. */
-int car_elf_code (const car_elf_t *self, uint64_t *ret_from, uint64_t *ret_size);
 /* Calls `each` for every slot through which the object calls or takes the
  * address of a function of another object: name, address of the slot. */
 typedef void car_elf_slot_t (void *arg, const char *name, uint64_t slot);

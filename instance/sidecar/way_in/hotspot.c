@@ -246,6 +246,8 @@ static int speak (const car_target_t *target, int pidfd, const char *library, ch
   if (fd < 0)
     return fd;
   char *answer = malloc (CAR_HOTSPOT_ANSWER_MAX);
+  if (!answer)
+    snprintf (why, why_size, CAR_NO_MEMORY);
   int status = answer ? ask (fd, request, (size_t) size, answer, why, why_size) : WEFT_E_NOMEM;
   close (fd);
   if (status == 0)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../../common/status.h"
+#include "../target.h"
 #include "remote.h"
 #include "stub.h"
 
@@ -85,12 +86,13 @@ int car_landing_read (pid_t pid, car_landing_t *ret_landing, char *why, size_t w
     snprintf (why, why_size,
               "it is statically linked, a probe cannot be loaded; use a dynamically linked build");
     status = WEFT_E_UNSUPPORTED;
-  } else if (find_functions (&landing) < 0 || find_instructions (&landing) < 0) {
+  } else if (find_functions (&landing) < 0 || (status = find_instructions (&landing)) == WEFT_E_NOT_FOUND) {
     snprintf (why, why_size,
               "its libc lacks what starts a thread or loads a library (not glibc, or older than 2.34 "
               "without libpthread and libdl); start it with `weft run`");
     status = WEFT_E_UNSUPPORTED;
-  }
+  } else if (status < 0)
+    snprintf (why, why_size, CAR_NO_MEMORY);
   if (status < 0)
     car_landing_clear (&landing);
   else

@@ -2,6 +2,8 @@
 #include "ptrace.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +46,10 @@ typedef struct {
   uint64_t frame_at, pages;
   uint32_t created[2]; /* the first words of the data page: hijacked, created */
   unsigned stopped_us;
-  car_safe_t verdict; /* of the last thread that was looked at */
+  car_safe_t verdict;              /* of the last thread that was looked at */
+  pid_t late[CAR_PTRACE_LATE_MAX]; /* asked to stop, and have not yet (I5) */
+  unsigned late_count;
+  int found; /* a status */
 } injector_t;
 
 /* ---- the stopped thread ------------------------------------------------------ */
@@ -264,11 +269,38 @@ static void take_time (int kept)
     sched_setscheduler (0, kept, &none);
 }
 
+/* I5 */
+static void release_late (injector_t *self)
+{
+  car_stopped_t stopped;
+  while (car_thread_late (&self->thread)) {
+    for (unsigned i = 0; i < self->late_count; i++)
+      if (self->late[i] == self->thread.tid)
+        self->late[i] = self->late[--self->late_count];
+    inspect (self, &stopped); /* and mend */
+    car_thread_release (&self->thread);
+  }
+}
+
+static int is_late (const injector_t *self, pid_t tid)
+{
+  for (unsigned i = 0; i < self->late_count; i++)
+    if (self->late[i] == tid)
+      return 1;
+  return 0;
+}
+
 /* With the thread seized: 0: the stub runs; WEFT_E_BUSY: it is at no safe point; else a status. */
 static int use_thread (injector_t *self)
 {
   car_stopped_t stopped;
+  pid_t tid = self->thread.tid;
   int status = car_thread_stop (&self->thread, 0);
+  if (status == WEFT_E_TIMEOUT) {
+    self->late[self->late_count++] = tid;
+    self->verdict = CAR_SAFE_STUCK;
+    return WEFT_E_BUSY;
+  }
   if (status < 0)
     return status;
   uint64_t began_ns = weft_mono_ns ();
@@ -289,6 +321,11 @@ static int use_thread (injector_t *self)
 
 static int try_thread (injector_t *self, pid_t tid)
 {
+  release_late (self);
+  if (is_late (self, tid))
+    return WEFT_E_BUSY;
+  if (self->late_count == CAR_PTRACE_LATE_MAX)
+    return WEFT_E_TIMEOUT;
   int status = car_thread_seize (&self->thread, tid);
   if (status < 0)
     return status;
@@ -371,6 +408,25 @@ static int find_safe_point (injector_t *self)
   }
 }
 
+static void *search (void *injector)
+{
+  injector_t *self = injector;
+  self->found = find_safe_point (self);
+  release_late (self);
+  return NULL;
+}
+
+/* In a thread of our own: what it has asked to stop, and what has not stopped when it ends, is nobody's
+ * then. */
+static int search_apart (injector_t *self)
+{
+  pthread_t thread;
+  if (pthread_create (&thread, NULL, search, self) != 0)
+    return WEFT_E_IO;
+  pthread_join (thread, NULL);
+  return self->found;
+}
+
 static void explain (const injector_t *self, int status, char *why, size_t why_size)
 {
   if (status == WEFT_E_DENIED)
@@ -433,7 +489,7 @@ static int load (injector_t *self, int pidfd, char *why, size_t why_size)
   if (status < 0 || probe_lives (pid))
     return status;
   self->entry = car_landing_probe (&self->landing, &self->library);
-  status = find_safe_point (self);
+  status = search_apart (self);
   if (status == 0)
     return car_helper_talk (pid, pidfd, self->pages + CAR_STUB_PAGE, &self->library,
                             car_landing_probes (&self->landing), why, why_size);
@@ -445,14 +501,22 @@ int car_ptrace_load (const car_target_t *target, int pidfd, const char *library,
                      char *why, size_t why_size)
 {
   injector_t *self = calloc (1, sizeof *self);
-  if (!self)
+  if (!self) {
+    snprintf (why, why_size, CAR_NO_MEMORY);
     return WEFT_E_NOMEM;
+  }
   self->target = target;
   int status = car_library_read (library, &self->library, why, why_size);
   int turn = status == 0 ? car_turn_take (target->pid) : -1;
   if (status == 0 && turn < 0) {
     status = turn;
-    explain (self, status, why, why_size);
+    if (status == WEFT_E_BUSY)
+      explain (self, status, why, why_size);
+    else
+      snprintf (why, why_size,
+                "the socket that says whose turn it is cannot be bound (%s); end what keeps weft from "
+                "binding abstract unix sockets here",
+                strerror (errno));
   }
   if (status == 0)
     status = load (self, pidfd, why, why_size);

@@ -17,7 +17,9 @@
  *  I2  refused with a reason before anything is touched, or done
  *  I3  no lock of the runtime (GIL) is taken on the stopped thread
  *  I4  bounded: CAR_PTRACE_WAIT_MS for a safe point, CAR_PTRACE_STOPPED_MS for a
- *      process that is stopped to be continued by whoever stopped it */
+ *      process that is stopped to be continued by whoever stopped it
+ *  I5  a thread that does not stop in time is let go as soon as it does, with its
+ *      interruption mended; after the search at the latest, by the kernel */
 #ifndef CAR_PTRACE_H
 #define CAR_PTRACE_H
 
@@ -30,10 +32,12 @@
 #define CAR_PTRACE_OTHERS_MS   5000 /* for the thread of an injector that died */
 #define CAR_PTRACE_PAUSE_US    500  /* between two looks for a safe point */
 #define CAR_PTRACE_THREADS_MAX 4096 /* of one process that are looked at */
+#define CAR_PTRACE_LATE_MAX    4    /* that do not stop in time; each costs CAR_THREAD_WAIT_MS */
 
 /* Brings `library` in, or starts the one of the same build that is mapped. 0, or
  * a status with "reason; remedy" in why. *ret_stopped_us: how long a thread of
- * the process was held. One thread; uses waitpid on it. */
+ * the process was held. While no
+ * other thread of ours has children. */
 int car_ptrace_load (const car_target_t *target, int pidfd, const char *library, unsigned *ret_stopped_us,
                      char *why, size_t why_size);
 

@@ -29,7 +29,8 @@
   XX (LOCK, "waiting for a lock of libc")                                                                    \
   XX (CODE, "inside libc or an allocator")                                                                   \
   XX (HANDLER, "in a signal handler")                                                                        \
-  XX (SIGNAL, "about to take a signal")
+  XX (SIGNAL, "about to take a signal")                                                                      \
+  XX (STUCK, "in a system call that nothing interrupts")
 typedef enum {
 #define XX(name, text) CAR_SAFE_##name,
   CAR_SAFE_MAP (XX)

@@ -85,6 +85,8 @@ int car_thread_stop (car_thread_t *self, int even_stopped)
     raw (PTRACE_CONT, self->tid, 0, EVENT_OF (state) ? 0 : (uintptr_t) WSTOPSIG (state)); /* T2 */
     self->held = 0;
   }
+  if (status == WEFT_E_TIMEOUT)
+    *self = (car_thread_t){.tid = 0}; /* asking again would be another wait for nothing */
   car_thread_release (self);
   return status;
 }
@@ -123,12 +125,28 @@ void car_thread_release (car_thread_t *self)
   int state;
   if (!self->tid)
     return;
-  /* Only a stopped thread can be let go. One that does not stop is let go by the end of this process (T1). */
+  /* Only a stopped thread can be let go. */
   if (!self->held && raw (PTRACE_INTERRUPT, self->tid, 0, 0) == 0 && await (self, &state) == 0)
     self->held = 1;
   raw (PTRACE_DETACH, self->tid, 0, 0);
   self->tid = 0;
   self->held = 0;
+}
+
+int car_thread_late (car_thread_t *ret_self)
+{
+  int state;
+  pid_t tid;
+  while ((tid = waitpid (-1, &state, __WALL | __WNOTHREAD | WNOHANG)) > 0) {
+    if (!WIFSTOPPED (state))
+      continue;
+    if (EVENT_OF (state) == PTRACE_EVENT_STOP) {
+      *ret_self = (car_thread_t){.tid = tid, .held = 1};
+      return 1;
+    }
+    raw (PTRACE_CONT, tid, 0, EVENT_OF (state) ? 0 : (uintptr_t) WSTOPSIG (state)); /* T2; it stops again */
+  }
+  return 0;
 }
 
 int car_thread_regs (const car_thread_t *self, struct user_regs_struct *ret_regs)

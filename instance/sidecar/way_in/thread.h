@@ -4,7 +4,7 @@
  *
  *   car_thread_seize ─▶ car_thread_stop ─▶ (set, step, run) ─▶ car_thread_release
  *
- *  T1  if this process dies, the kernel lets the thread go. Seized so that a stop at
+ *  T1  if this thread of ours ends, or the process dies, the kernel lets the other one go. Seized so that a stop at
  *      a call is no plain SIGTRAP: that one the kernel would then deliver, and kill
  *  T2  a signal that comes while we hold it is handed on; a stop of the whole
  *      process (SIGSTOP) is not ended by us
@@ -31,7 +31,8 @@ int car_thread_seize (car_thread_t *self, pid_t tid);
 /* Holds it where it would take a signal: there the kernel looks at the result of
  * an interrupted call. From where a call ended it gets there at once.
  * 0; WEFT_E_STATE: the whole process is stopped (not with `even_stopped`);
- * WEFT_E_TIMEOUT; WEFT_E_GONE. On failure the thread is let go. */
+ * WEFT_E_TIMEOUT; WEFT_E_GONE. On failure the thread is let go; one that did not stop in time
+ * can be let go only when it does: see car_thread_late. */
 int car_thread_stop (car_thread_t *self, int even_stopped);
 /* Lets it run; car_thread_stop holds it again. */
 int car_thread_run (car_thread_t *self);
@@ -39,6 +40,8 @@ int car_thread_run (car_thread_t *self);
 int car_thread_step_call (car_thread_t *self);
 /* Lets it go for good, with the registers that it has now. Also where it is not held. */
 void car_thread_release (car_thread_t *self);
+/* 1: one that had not stopped in time has stopped since, and is held. While no other is held. */
+int car_thread_late (car_thread_t *ret_self);
 
 int car_thread_regs (const car_thread_t *self, struct user_regs_struct *ret_regs);
 int car_thread_set_regs (const car_thread_t *self, const struct user_regs_struct *regs);

@@ -24,9 +24,11 @@ int car_turn_take (pid_t pid)
   if (fd < 0)
     return WEFT_E_IO;
   while (bind (fd, (struct sockaddr *) &name, length) < 0) {
-    if (errno != EADDRINUSE || weft_mono_ns () >= until_ns) {
+    int taken = errno == EADDRINUSE, error = errno;
+    if (!taken || weft_mono_ns () >= until_ns) {
       close (fd);
-      return WEFT_E_BUSY;
+      errno = error;
+      return taken ? WEFT_E_BUSY : WEFT_E_IO;
     }
     poll (NULL, 0, POLL_MS);
   }

@@ -11,7 +11,7 @@
 #define CAR_TURN_WAIT_MS 8000
 
 /* Waits for its turn. A descriptor to be closed when done; WEFT_E_BUSY: not within
- * CAR_TURN_WAIT_MS. */
+ * CAR_TURN_WAIT_MS; WEFT_E_IO with errno: there is no such socket to be had. */
 int car_turn_take (pid_t pid);
 
 #endif

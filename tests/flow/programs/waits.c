@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <linux/userfaultfd.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -20,10 +21,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -357,6 +360,41 @@ static void hidden (void)
     wait_poll ();
 }
 
+/* The first thread is in the middle of a read that nothing interrupts: the kernel waits for a page that
+ * comes when FILE[8] is 1, and FILE[16] tells that it went on. Another one waits as usual. */
+static void *nap_and_give (void *page)
+{
+  volatile uint64_t *asked = counter + 1;
+  for (int given = 0;;) {
+    wait_poll ();
+    struct uffdio_zeropage zero = {.range = {(uintptr_t) page, 4096}};
+    int fd = (int) counter[3];
+    if (*asked && !given++ && ioctl (fd, UFFDIO_ZEROPAGE, &zero) != 0)
+      offended ("UFFDIO_ZEROPAGE");
+  }
+  return NULL;
+}
+
+static void stuck (void)
+{
+  pthread_t thread;
+  int fd = (int) syscall (SYS_userfaultfd, O_CLOEXEC), pair[2];
+  void *page = mmap (NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  struct uffdio_api api = {.api = UFFD_API};
+  struct uffdio_register all = {.range = {(uintptr_t) page, 4096}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+  if (fd < 0 || ioctl (fd, UFFDIO_API, &api) != 0 || ioctl (fd, UFFDIO_REGISTER, &all) != 0)
+    exit (77); /* not here */
+  counter[3] = (uint64_t) fd;
+  if (pipe (pair) < 0 || write (pair[1], "x", 1) != 1)
+    offended ("pipe");
+  pthread_create (&thread, NULL, nap_and_give, page);
+  if (read (pair[0], page, 1) != 1)
+    offended ("read");
+  counter[2] = 1;
+  for (;;)
+    pause ();
+}
+
 static const struct {
   const char *name;
   void (*act) (void);
@@ -378,7 +416,8 @@ static const struct {
              {"alarmed", alarmed},
              {"mixed", mixed},
              {"filtered", filtered},
-             {"hidden", hidden}};
+             {"hidden", hidden},
+             {"stuck", stuck}};
 
 int main (int argc, char **argv)
 {

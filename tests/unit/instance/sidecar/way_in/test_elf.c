@@ -53,10 +53,7 @@ static void finds_functions_where_the_loader_does (void **state)
   assert_int_equal (car_elf_function (elf, "no_such_function", &untouched), WEFT_E_NOT_FOUND);
   assert_int_equal (untouched, 7);
   uint8_t id[CAR_ELF_BUILD_ID];
-  uint64_t from, size;
   assert_int_equal (car_elf_build_id (elf, id), 0);
-  assert_int_equal (car_elf_code (elf, &from, &size), 0);
-  assert_in_range ((uintptr_t) dlsym (libc, "qsort"), from, from + size);
   car_elf_destroy (&elf);
   car_elf_destroy (&elf);
   dlclose (libc);
@@ -134,7 +131,7 @@ static void see_slot (void *arg, const char *name, uint64_t slot)
 static int ask_all (void)
 {
   car_elf_t *elf = NULL;
-  uint64_t address = 0, from, size;
+  uint64_t address = 0;
   uint8_t id[CAR_ELF_BUILD_ID] = {0};
   unsigned slots = 0;
   if (car_elf_open (read_image, NULL, BASE, &elf) < 0)
@@ -143,9 +140,8 @@ static int ask_all (void)
   int hidden = car_elf_function (elf, "send", &address) == WEFT_E_NOT_FOUND;
   int known = car_elf_build_id (elf, id) == 0 && id[19] == 0xab;
   int walked = car_elf_slots (elf, see_slot, &slots) == 0 && slots == 1;
-  int code = car_elf_code (elf, &from, &size) == 0 && from == BASE && size == sizeof image;
   car_elf_destroy (&elf);
-  return found && hidden && known && walked && code;
+  return found && hidden && known && walked;
 }
 
 static void reads_what_was_made (void **state)
