@@ -140,12 +140,23 @@ static const ctl_option_t instruct_options[] = {
 
 static const ctl_option_t stop_options[] = {OPT_JSON};
 
+/* Which executions are meant; see which.h. */
+#define OPTS_WHICH                                                                                           \
+  {"name", "PATTERN", "only tasks like 'POST /checkout'; * within a segment, ** any rest", 0},               \
+      {"service", "NAME", "only tasks that begin in this service", 0},                                       \
+      {"slower", "DURATION", "only executions that took longer, such as 100ms", 0},                          \
+      {"errors", NULL, "only executions in which something went wrong", 0},                                  \
+      {"since", "DURATION", "only what began within so long, such as 10m", 0},                               \
+      {"last", "DURATION", "the same as --since", 0},                                                        \
+  {                                                                                                          \
+    "instruction", "N", "only tasks that instruction N started", 1                                           \
+  }
+
 static const ctl_option_t tasks_options[] = {
     {"each", NULL, "one line an execution, not a task name", 0},
-    {"instruction", "N", "only tasks that instruction N started", 1},
-    {"last", "DURATION", "only what began within so long", 0},
-    {"name", "NAME", "with --each: only tasks of this name", 0},
-    {"limit", "N", "with --each: at most N executions", 0},
+    {"sort", "KEY", "count (the default), total, p50, p99 or errors; with --each: newest or slowest", 0},
+    {"limit", "N", "at most N of them", 0},
+    OPTS_WHICH,
     OPT_JSON,
     OPT_CSV,
 };

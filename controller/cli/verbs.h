@@ -16,7 +16,7 @@
 #define CTL_EXIT_USAGE  2
 
 typedef struct {
-  const char *name;     /* without its dashes */
+  const char *name;     /* without its dashes: one of one letter has one, others two */
   const char *argument; /* NULL: takes none */
   const char *help;     /* one line */
   int repeats;          /* may be given several times */

@@ -15,7 +15,7 @@ _weft ()
       ls) words="--all --losses --json --csv --controller --keys --plain-tcp --verbose --help" ;;
       instruct) words="--on --root --embed --capture --match --match-header --exclude --sample --max --for --lease --carrier --embed-to --json --controller --keys --plain-tcp --verbose --help" ;;
       stop) words="--json --controller --keys --plain-tcp --verbose --help" ;;
-      tasks) words="--each --instruction --last --name --limit --json --csv --controller --keys --plain-tcp --verbose --help" ;;
+      tasks) words="--each --sort --limit --name --service --slower --errors --since --last --instruction --json --csv --controller --keys --plain-tcp --verbose --help" ;;
       show) words="--full --json --csv --controller --keys --plain-tcp --verbose --help" ;;
       record) words="--for --all --journal --json --controller --keys --plain-tcp --verbose --help" ;;
       replay) words="--speed --repeat --seed --json --controller --keys --plain-tcp --verbose --help" ;;
