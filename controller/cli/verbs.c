@@ -161,6 +161,12 @@ static const ctl_option_t tasks_options[] = {
     OPT_CSV,
 };
 
+static const ctl_option_t report_options[] = {
+    {"o", "FILE", "where the page goes; written over if it is there", 0},
+    {"limit", "N", "list at most N executions, 10000 if not given: the newest", 0},
+    OPTS_WHICH,
+};
+
 static const ctl_option_t keys_options[] = {
     {"for", "NAME", "also make DIR/NAME, the keys of another host, and admit them", 0},
     OPT_JSON,
@@ -227,6 +233,12 @@ const ctl_verb_t ctl_verbs[] = {
      ctl_verb_tasks},
     {"show", "TASK", "show one execution as a waterfall; the first digits of its id are enough", NULL,
      OPTIONS (show_options), 1, 1, 0, ctl_verb_show},
+    {"report", "-o FILE.html [TASK]", "write one HTML page: why slow, distributions, service map, waterfalls",
+     "Of one task: its waterfall, among all of its name. Else of the tasks that the options name, or of the "
+     "last window. "
+     "The page is one file and asks no network for anything; names, addresses and times are in it, no "
+     "bodies.",
+     OPTIONS (report_options), 0, 1, 0, ctl_verb_report},
     {"record", "FILE", "copy what comes in into a file",
      "Begins now and ends with Ctrl-C. The file can be replayed up to its last whole record, whatever ended "
      "the recording.",
