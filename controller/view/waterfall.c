@@ -188,6 +188,11 @@ static void text_of_line (const fall_t *self, uint32_t index, char *out, size_t 
   at = at >= piece ? at - piece : 0;
   ctl_style_number (number, sizeof number, fold->count);
   snprintf (out + at, size - at, "%s %s %s", self->style->utf8 ? "⋮" : ":", number, what[fold->line]);
+  uint32_t width = ctl_style_width (out + at);
+  if (self->name_width > width &&
+      ctl_style_width (out) > self->name_width) /* how many says more than where */
+    snprintf (out, size, "%*s%s %s %s", (int) (self->name_width - width), "", self->style->utf8 ? "⋮" : ":",
+              number, what[fold->line]);
 }
 
 static void print_fold (fall_t *self, uint32_t index)
@@ -217,7 +222,8 @@ static void print_fold (fall_t *self, uint32_t index)
 static void measure (fall_t *self)
 {
   const ctl_execution_t *execution = self->execution;
-  self->service_width = self->name_width = 1;
+  self->service_width = 1;
+  self->name_width = 0; /* not known yet */
   for (uint32_t i = 0; i < execution->count; i++) {
     char text[TEXT_MAX];
     if (self->fold[i].hidden && !self->fold[i].line)
