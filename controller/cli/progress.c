@@ -23,7 +23,7 @@ static void say (ctl_progress_t *self, uint64_t now_ns, const char *format, va_l
 
 void ctl_progress_say (ctl_progress_t *self, const char *format, ...)
 {
-  uint64_t now_ns = weft_mono_ns ();
+  uint64_t now_ns = self->shown ? weft_mono_ns () : 0;
   if (!self->shown || now_ns - self->start_ns < CTL_PROGRESS_AFTER_MS * WEFT_NS_PER_MS ||
       now_ns - self->last_ns < EVERY_MS * WEFT_NS_PER_MS)
     return;
