@@ -161,6 +161,15 @@ static const ctl_option_t tasks_options[] = {
     OPT_CSV,
 };
 
+static const ctl_option_t top_options[] = {
+    {"once", NULL, "one plain table and no more, as where stdout is no terminal", 0},
+    {"sort", "KEY", "count (the default), total, p50, p99 or errors", 0},
+    {"limit", "N", "at most N of them", 0},
+    OPTS_WHICH,
+    OPT_JSON,
+    OPT_CSV,
+};
+
 static const ctl_option_t report_options[] = {
     {"o", "FILE", "where the page goes; written over if it is there", 0},
     {"limit", "N", "list at most N executions, 10000 if not given: the newest", 0},
@@ -233,6 +242,9 @@ const ctl_verb_t ctl_verbs[] = {
      ctl_verb_tasks},
     {"show", "TASK", "show one execution as a waterfall; the first digits of its id are enough", NULL,
      OPTIONS (show_options), 1, 1, 0, ctl_verb_show},
+    {"top", "", "task names as they come in: how many a second, how long, how many failed",
+     "Of the last minute, or of --since, drawn again every second. q or Ctrl-C ends it.",
+     OPTIONS (top_options), 0, 0, 0, ctl_verb_top},
     {"report", "-o FILE.html [TASK]", "write one HTML page: why slow, distributions, service map, waterfalls",
      "Of one task: its waterfall, among all of its name. Else of the tasks that the options name, or of the "
      "last window. "

@@ -93,6 +93,7 @@ int ctl_verb_instruct (ctl_call_t *call);
 int ctl_verb_stop (ctl_call_t *call);
 int ctl_verb_tasks (ctl_call_t *call);
 int ctl_verb_show (ctl_call_t *call);
+int ctl_verb_top (ctl_call_t *call);
 int ctl_verb_report (ctl_call_t *call);
 int ctl_verb_record (ctl_call_t *call);
 int ctl_verb_replay (ctl_call_t *call);

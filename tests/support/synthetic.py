@@ -36,8 +36,8 @@ class Call:
 
 
 class Recording:
-    def __init__(self, seed=1):
-        self.tasks, self.ids, self.reports = 0, seed << 40, {}
+    def __init__(self, seed=1, real=REAL):
+        self.tasks, self.ids, self.reports, self.real = 0, seed << 40, {}, real
 
     def id(self):
         self.ids += 1
@@ -76,7 +76,7 @@ class Recording:
         return task.hex()
 
     def write(self, path):
-        head = recording.HEAD.pack(recording.HEAD_MAGIC, 1, recording.HEAD.size, 0, BOOT_ID, BOOT, REAL)
+        head = recording.HEAD.pack(recording.HEAD_MAGIC, 1, recording.HEAD.size, 0, BOOT_ID, BOOT, self.real)
         head = head[:12] + struct.pack("<I", recording.crc32c(head[16:])) + head[16:]
         frames = []
         for number, (service, reports) in enumerate(sorted(self.reports.items()), 1):
@@ -84,7 +84,7 @@ class Recording:
             frames.append(recording.Frame(msgpack.packb([1, 1, 1, {
                 "instance": instance, "start": start, "boot": BOOT_ID, "epoch": 1, "pid": 1000 + number, "vm": "cpython",
                 "service": service, "version": "3.11.2", "host": "box", "listens": ":%d" % (8000 + number)}])))
-            frames += [recording.Frame(data) for data in batches(instance, start, reports)]
+            frames += [recording.Frame(data) for data in batches(instance, start, self.real, reports)]
         recording.write(path, head, frames)
         return path
 
@@ -110,7 +110,7 @@ def put_report(kind, flags, reason, error, status, instruction, tid, task, reque
     return data + b"".join(struct.pack(">BQ", 0xCF, number) for number in opaque)
 
 
-def put_batch(instance, start, number, reports):
+def put_batch(instance, start, number, real, reports):
     strings, entries = {}, []
     for report in reports:
         name = report[15]
@@ -120,12 +120,14 @@ def put_batch(instance, start, number, reports):
             entries.append(b"\x92\x00\xd9" + bytes([len(text)]) + text)
         entries.append(put_report(*report[:15], strings[name], *report[16:]))
     data = b"\x9d\x01\x01\x04" + b"".join(b"\xc4\x10" + each for each in (instance, start, BOOT_ID))
-    data += struct.pack(">BQ", 0xCF, number) + b"\x92" + struct.pack(">BQBQ", 0xCF, BOOT, 0xCF, REAL)
-    data += struct.pack(">BQBQBI", 0xCF, BOOT, 0xCF, BOOT + 10 * MS, 0xCE, len(reports)) + b"\x98" + (b"\xcf" + bytes(8)) * 8
+    data += struct.pack(">BQ", 0xCF, number) + b"\x92" + struct.pack(">BQBQ", 0xCF, BOOT, 0xCF, real)
+    data += struct.pack(
+        ">BQBQBI", 0xCF, min(each[10] for each in reports), 0xCF, max(each[11] for each in reports), 0xCE, len(reports))
+    data += b"\x98" + (b"\xcf" + bytes(8)) * 8
     return data + struct.pack(">BI", 0xDD, len(entries)) + b"".join(entries)
 
 
-def batches(instance, start, reports, most=180):
+def batches(instance, start, real, reports, most=180):
     """Each with strings of its own, and well below what a batch may hold."""
     for number, first in enumerate(range(0, len(reports), most), 1):
-        yield put_batch(instance, start, number, reports[first:first + most])
+        yield put_batch(instance, start, number, real, reports[first:first + most])
