@@ -48,12 +48,14 @@ CTL_SRC := $(filter-out controller/main.c,$(wildcard controller/*.c controller/*
 CAR_SRC := $(filter-out instance/sidecar/main.c,$(wildcard instance/sidecar/*.c instance/sidecar/way_in/*.c)) instance/shm/reader.c instance/shm/find.c
 PROBE_SRC := $(wildcard instance/probe/*.c instance/probe/runtime/*.c) instance/shm/writer.c common/ids.c common/pattern.c common/network.c \
   $(if $(FAULTS),common/fault_step.c)
+PAGE := $(wildcard controller/view/html/page.*)
 ALL_SRC := $(sort $(COMMON_SRC) $(CTL_SRC) $(CAR_SRC) $(PROBE_SRC))
 TEST_SRC := $(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c tests/unit/*/*/*/test_*.c)
 BENCH_SRC := $(wildcard tests/bench/bench_*.c)
 
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 pobj = $(patsubst %.c,$(B)/probe-obj/%.o,$(1))
+PAGE_OBJ := $(PAGE:%=$(B)/obj/%.o)
 TESTS := $(patsubst %.c,$(B)/%,$(TEST_SRC))
 BENCHES := $(patsubst %.c,$(B)/%,$(BENCH_SRC))
 
@@ -68,7 +70,14 @@ $(B)/probe-obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(PROBE_SAN) -fPIC -fvisibility=hidden -ftls-model=initial-exec -I$(JAVA_INCLUDE) -I$(JAVA_INCLUDE)/linux -MMD -MP -c $< -o $@
 
-$(B)/weft: $(call obj,controller/main.c $(CTL_SRC) $(COMMON_SRC))
+# The page of `weft report` as bytes, and the digest that its policy knows them by.
+$(B)/obj/controller/view/html/page.%.o: controller/view/html/page.%
+	@mkdir -p $(@D)
+	cp $< $(@D)/
+	printf %s "$$(sha256sum <$< | cut -c1-64 | tr a-f A-F | basenc -d --base16 | base64)" >$(@D)/page.$*.sha256
+	cd $(@D) && $(LD) -r -z noexecstack -b binary -o page.$*.o page.$* page.$*.sha256
+
+$(B)/weft: $(call obj,controller/main.c $(CTL_SRC) $(COMMON_SRC)) $(PAGE_OBJ)
 	$(CC) $(SAN_CFLAGS) $(OPT) -o $@ $^ $(PKG_LIBS) -lm -lpthread $(LDFLAGS)
 
 $(B)/weft-instance: $(call obj,instance/sidecar/main.c $(CAR_SRC) $(COMMON_SRC))
@@ -80,7 +89,7 @@ $(B)/libweft_probe.so: $(call pobj,$(PROBE_SRC)) instance/probe/export.map
 	  -Wl,--no-undefined -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete -Wl,--build-id -Wl,-soname,libweft_probe.so
 	mv $@.new $@
 
-$(B)/libweft_all.a: $(call obj,$(ALL_SRC))
+$(B)/libweft_all.a: $(call obj,$(ALL_SRC)) $(PAGE_OBJ)
 	rm -f $@
 	ar rcs $@ $^
 
@@ -89,7 +98,7 @@ $(B)/tests/unit/%: $(B)/obj/tests/unit/%.o $(B)/libweft_all.a
 	$(CC) $(SAN_CFLAGS) $(OPT) -o $@ $< $(B)/libweft_all.a $(PKG_LIBS) -lcmocka -lm -lpthread $(LDFLAGS)
 
 # Benchmarks link the objects that are shipped, the probe's included.
-$(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(call pobj,$(PROBE_SRC)) $(call obj,$(filter-out $(PROBE_SRC),$(ALL_SRC)))
+$(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(call pobj,$(PROBE_SRC)) $(call obj,$(filter-out $(PROBE_SRC),$(ALL_SRC))) $(PAGE_OBJ)
 	@mkdir -p $(@D)
 	$(CC) $(SAN_CFLAGS) $(OPT) -o $@ $^ $(PKG_LIBS) -lm -lpthread $(LDFLAGS)
 

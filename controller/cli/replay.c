@@ -122,8 +122,9 @@ static int open_recording (const char *path, int rename_ids, ctl_recording_t **r
   return rc;
 }
 
-static int run (const ctl_call_t *call, const ctl_replay_options_t *options)
+static int run (const ctl_call_t *call, ctl_replay_options_t *options)
 {
+  ctl_progress_t progress;
   ctl_recording_t *recording = NULL;
   ctl_plan_t *plan = NULL;
   ctl_client_t *client = NULL;
@@ -134,7 +135,10 @@ static int run (const ctl_call_t *call, const ctl_replay_options_t *options)
     rc = ctl_client_open (call->address, CTL_CLIENT_START, &client);
   if (rc == 0) {
     ctl_window_signals ();
+    ctl_progress_begin (&progress);
+    options->progress = &progress;
     rc = ctl_replay_run (plan, options, &result, why, sizeof why);
+    ctl_progress_wipe (&progress);
     if (rc < 0)
       weft_log_error ("cannot replay to %s: %s", call->address, *why ? why : weft_status_text (rc));
     int printed = print (call, plan, ctl_recording_stats (recording), options, &result);

@@ -239,6 +239,15 @@ static int send_frame (replay_t *self, uint32_t repeat, uint32_t index)
   return 0;
 }
 
+static void say_progress (const replay_t *self)
+{
+  if (self->options->progress)
+    ctl_progress_say (self->options->progress, "replaying: %llu of %llu batches, %llu reports",
+                      (unsigned long long) self->result.batches,
+                      (unsigned long long) self->plan->batches * self->options->repeat,
+                      (unsigned long long) self->result.reports);
+}
+
 /* Waits until it is the frame's turn. */
 static int pace (replay_t *self, uint64_t began_ns, uint64_t wall_ns)
 {
@@ -252,6 +261,7 @@ static int pace (replay_t *self, uint64_t began_ns, uint64_t wall_ns)
     uint64_t left_ms = (due_ns - now_ns) / WEFT_NS_PER_MS + 1;
     if (stopped (self))
       return WEFT_E_STATE;
+    say_progress (self);
     hear (self, left_ms < WAIT_MS ? (unsigned) left_ms : WAIT_MS);
     int rc = self->flying ? await (self, self->flying) : 0;
     if (rc < 0)
@@ -267,6 +277,7 @@ static int send_all (replay_t *self)
   began_ns = rc == 0 ? weft_mono_ns () : began_ns;
   self->progress_ns = self->resend_ns = began_ns;
   for (uint32_t n = 0; rc == 0 && n < self->plan->frame_count; n++) {
+    say_progress (self);
     rc = pace (self, began_ns, self->plan->frames[n].wall_ns);
     for (uint32_t k = 0; rc == 0 && k < self->options->repeat; k++)
       rc = stopped (self) ? WEFT_E_STATE : send_frame (self, k, n);

@@ -10,6 +10,7 @@
 #define CTL_REPLAYER_H
 
 #include "../service/replay_plan.h"
+#include "progress.h"
 
 typedef struct {
   const char *address;
@@ -17,6 +18,7 @@ typedef struct {
   uint32_t repeat;
   uint64_t seed;            /* of the repeats' ids */
   const volatile int *stop; /* not 0: end now */
+  ctl_progress_t *progress; /* NULL: nobody looks */
 } ctl_replay_options_t;
 
 typedef struct {

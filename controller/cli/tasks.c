@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* weft tasks: tasks by name, or each execution. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "../../common/clocks.h"
 #include "../../common/log.h"
 #include "../../common/status.h"
 #include "../task/analyse.h"
@@ -13,39 +11,9 @@
 #include "../view/json.h"
 #include "../view/table.h"
 #include "client.h"
+#include "ranking.h"
 #include "verbs.h"
-
-/* The part of the request that says which ones; NULL: said on stderr. */
-static json_t *scope (const ctl_call_t *call, const char *op)
-{
-  uint64_t last_ms = 0, limit = 0;
-  if (ctl_call_duration (call, "last", UINT32_MAX, 0, &last_ms) < 0 ||
-      ctl_call_number (call, "limit", 1, WEFT_EACH_MAX, WEFT_EACH_MAX, &limit) < 0)
-    return NULL;
-  json_t *request = json_pack ("{s:s, s:I}", "op", op, "limit", (json_int_t) limit);
-  if (last_ms)
-    json_object_set_new (
-        request, "from_ns",
-        json_integer ((json_int_t) (weft_clock_ns (CLOCK_REALTIME) - last_ms * WEFT_NS_PER_MS)));
-  json_t *numbers = json_array ();
-  uint32_t at = 0;
-  for (const char *text; (text = ctl_call_next (call, "instruction", &at));) {
-    char *end;
-    unsigned long number = strtoul (text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || number == 0 || number > UINT32_MAX) {
-      weft_log_error ("bad instruction '%s': its number is meant; `weft ls` shows which are live", text);
-      json_decref (numbers);
-      json_decref (request);
-      return NULL;
-    }
-    json_array_append_new (numbers, json_integer ((json_int_t) number));
-  }
-  json_object_set_new (request, "instructions", numbers);
-  const char *name = ctl_call_value (call, "name", NULL);
-  if (name)
-    json_object_set_new (request, "name", ctl_json_text (name));
-  return request;
-}
+#include "which.h"
 
 typedef struct {
   int json, csv;
@@ -74,18 +42,34 @@ static int print_each (const void *data, size_t size, void *arg)
   return rc;
 }
 
+/* --sort of executions. 0; WEFT_E_USAGE: said on stderr. */
+static int put_order (const ctl_call_t *call, json_t *request)
+{
+  const char *order = ctl_call_value (call, "sort", "newest");
+  if (strcmp (order, "newest") != 0 && strcmp (order, "slowest") != 0) {
+    weft_log_error ("bad order '%.40s' for --sort with --each: newest or slowest is meant", order);
+    return WEFT_E_USAGE;
+  }
+  return json_object_set_new (request, "order", json_string (order)) < 0 ? WEFT_E_NOMEM : 0;
+}
+
 static int list_each (const ctl_call_t *call, ctl_client_t *client, json_t *request)
 {
+  int rc = put_order (call, request);
+  if (rc < 0) {
+    json_decref (request);
+    return rc;
+  }
   each_t each = {.json = ctl_call_has (call, "json"), .csv = ctl_call_has (call, "csv")};
   json_t *reply = NULL;
   ctl_style_detect (STDOUT_FILENO, &each.style);
   if (each.csv)
     ctl_csv_each_head (stdout);
-  int rc = ctl_client_ask (client, request, print_each, &each, &reply);
+  rc = ctl_client_ask (client, request, print_each, &each, &reply);
   if (rc == 0 && !each.printed && !each.json && !each.csv)
     printf ("no tasks; `weft instruct` or `weft profile` starts them\n");
   if (rc == 0 && json_is_true (json_object_get (reply, "more")))
-    weft_log_error ("tasks: only %u of them are listed; narrow down with --last or --name, or raise --limit",
+    weft_log_error ("tasks: only %u of them are listed; narrow down with --since or --name, or raise --limit",
                     each.printed);
   json_decref (reply);
   return rc;
@@ -103,14 +87,22 @@ static int print_names (const json_t *analysis)
 
 static int list_names (const ctl_call_t *call, ctl_client_t *client, json_t *request)
 {
+  ctl_rank_t rank;
   json_t *reply = NULL;
+  uint32_t limit = (uint32_t) json_integer_value (json_object_get (request, "limit"));
+  if (ctl_ranking_read (call, CTL_RANK_COUNT, &rank) < 0) {
+    json_decref (request);
+    return WEFT_E_USAGE;
+  }
   int rc = ctl_client_ask (client, request, NULL, NULL, &reply);
   if (rc < 0)
     return rc;
   ctl_analysis_t *analysis = NULL;
   ctl_style_t style;
   ctl_style_detect (STDOUT_FILENO, &style);
-  rc = ctl_analysis_from_json (json_object_get (reply, "analysis"), &analysis);
+  rc = ctl_ranking_apply (json_object_get (reply, "analysis"), rank, limit);
+  if (rc == 0)
+    rc = ctl_analysis_from_json (json_object_get (reply, "analysis"), &analysis);
   if (rc < 0)
     weft_log_error ("the controller's answer cannot be used: %s; is it another version?",
                     weft_status_text (rc));
@@ -131,7 +123,7 @@ int ctl_verb_tasks (ctl_call_t *call)
 {
   int each = ctl_call_has (call, "each");
   ctl_client_t *client = NULL;
-  json_t *request = scope (call, each ? "each" : "tasks");
+  json_t *request = ctl_which (call, each ? "each" : "tasks", WEFT_EACH_MAX);
   if (!request)
     return CTL_EXIT_USAGE;
   if (ctl_client_open (call->address, CTL_CLIENT_STORE, &client) < 0) {
@@ -140,5 +132,5 @@ int ctl_verb_tasks (ctl_call_t *call)
   }
   int rc = each ? list_each (call, client, request) : list_names (call, client, request);
   ctl_client_close (&client);
-  return rc < 0 ? CTL_EXIT_FAILED : CTL_EXIT_OK;
+  return rc == WEFT_E_USAGE ? CTL_EXIT_USAGE : rc < 0 ? CTL_EXIT_FAILED : CTL_EXIT_OK;
 }

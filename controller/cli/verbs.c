@@ -140,14 +140,40 @@ static const ctl_option_t instruct_options[] = {
 
 static const ctl_option_t stop_options[] = {OPT_JSON};
 
+/* Which executions are meant; see which.h. */
+#define OPTS_WHICH                                                                                           \
+  {"name", "PATTERN", "only tasks like 'POST /checkout'; * within a segment, ** any rest", 0},               \
+      {"service", "NAME", "only tasks that begin in this service", 0},                                       \
+      {"slower", "DURATION", "only executions that took longer, such as 100ms", 0},                          \
+      {"errors", NULL, "only executions in which something went wrong", 0},                                  \
+      {"since", "DURATION", "only what began within so long, such as 10m", 0},                               \
+      {"last", "DURATION", "the same as --since", 0},                                                        \
+  {                                                                                                          \
+    "instruction", "N", "only tasks that instruction N started", 1                                           \
+  }
+
 static const ctl_option_t tasks_options[] = {
     {"each", NULL, "one line an execution, not a task name", 0},
-    {"instruction", "N", "only tasks that instruction N started", 1},
-    {"last", "DURATION", "only what began within so long", 0},
-    {"name", "NAME", "with --each: only tasks of this name", 0},
-    {"limit", "N", "with --each: at most N executions", 0},
+    {"sort", "KEY", "count (the default), total, p50, p99 or errors; with --each: newest or slowest", 0},
+    {"limit", "N", "at most N of them", 0},
+    OPTS_WHICH,
     OPT_JSON,
     OPT_CSV,
+};
+
+static const ctl_option_t top_options[] = {
+    {"once", NULL, "one plain table and no more, as where stdout is no terminal", 0},
+    {"sort", "KEY", "count (the default), total, p50, p99 or errors", 0},
+    {"limit", "N", "at most N of them", 0},
+    OPTS_WHICH,
+    OPT_JSON,
+    OPT_CSV,
+};
+
+static const ctl_option_t report_options[] = {
+    {"o", "FILE", "where the page goes; written over if it is there", 0},
+    {"limit", "N", "list at most N executions, 10000 if not given: the newest", 0},
+    OPTS_WHICH,
 };
 
 static const ctl_option_t keys_options[] = {
@@ -216,6 +242,15 @@ const ctl_verb_t ctl_verbs[] = {
      ctl_verb_tasks},
     {"show", "TASK", "show one execution as a waterfall; the first digits of its id are enough", NULL,
      OPTIONS (show_options), 1, 1, 0, ctl_verb_show},
+    {"top", "", "task names as they come in: how many a second, how long, how many failed",
+     "Of the last minute, or of --since, drawn again every second. q or Ctrl-C ends it.",
+     OPTIONS (top_options), 0, 0, 0, ctl_verb_top},
+    {"report", "-o FILE.html [TASK]", "write one HTML page: why slow, distributions, service map, waterfalls",
+     "Of one task: its waterfall, among all of its name. Else of the tasks that the options name, or of the "
+     "last window. "
+     "The page is one file and asks no network for anything; names, addresses and times are in it, no "
+     "bodies.",
+     OPTIONS (report_options), 0, 1, 0, ctl_verb_report},
     {"record", "FILE", "copy what comes in into a file",
      "Begins now and ends with Ctrl-C. The file can be replayed up to its last whole record, whatever ended "
      "the recording.",

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../common/pattern.h"
 #include "../../common/status.h"
 #include "../task/analyse.h"
 #include "questions.h"
@@ -14,7 +15,11 @@ typedef struct {
   uint32_t instructions[WEFT_INSTRUCTIONS_MAX];
   uint32_t instruction_count;
   uint64_t from_ns, to_ns;
-  const char *name; /* NULL: any */
+  const char *name;    /* exactly; NULL: any */
+  const char *match;   /* a pattern of names, or one of them word for word; NULL: any */
+  const char *service; /* of the top; NULL: any */
+  uint64_t slower_ns;  /* only what took longer */
+  int errors;          /* only what went wrong somewhere */
 } scope_t;
 
 typedef struct {
@@ -27,7 +32,14 @@ typedef struct {
 
 static int read_scope (const json_t *request, scope_t *ret_scope, ctl_reply_t *reply)
 {
-  scope_t scope = {.to_ns = UINT64_MAX, .name = json_string_value (json_object_get (request, "name"))};
+  scope_t scope = {.to_ns = UINT64_MAX,
+                   .name = json_string_value (json_object_get (request, "name")),
+                   .match = json_string_value (json_object_get (request, "match")),
+                   .service = json_string_value (json_object_get (request, "service")),
+                   .errors = json_is_true (json_object_get (request, "errors"))};
+  char why[160] = "";
+  if (scope.match && weft_pattern_check (scope.match, why, sizeof why) < 0)
+    return ctl_reply_refuse (reply, WEFT_E_MALFORMED, "bad pattern of names: %s", why);
   const json_t *numbers = json_object_get (request, "instructions");
   if (json_array_size (numbers) > WEFT_INSTRUCTIONS_MAX)
     return ctl_reply_refuse (reply, WEFT_E_RANGE, "at most %d instructions at once", WEFT_INSTRUCTIONS_MAX);
@@ -37,7 +49,10 @@ static int read_scope (const json_t *request, scope_t *ret_scope, ctl_reply_t *r
       return ctl_reply_refuse (reply, WEFT_E_RANGE, "an instruction's number is a positive integer");
     scope.instructions[scope.instruction_count++] = (uint32_t) number;
   }
-  const json_t *from = json_object_get (request, "from_ns"), *to = json_object_get (request, "to_ns");
+  const json_t *from = json_object_get (request, "from_ns"), *to = json_object_get (request, "to_ns"),
+               *slower = json_object_get (request, "slower_ns");
+  if (json_is_integer (slower) && json_integer_value (slower) >= 0)
+    scope.slower_ns = (uint64_t) json_integer_value (slower);
   if (json_is_integer (from) && json_integer_value (from) >= 0)
     scope.from_ns = (uint64_t) json_integer_value (from);
   if (json_is_integer (to) && json_integer_value (to) >= 0)
@@ -80,6 +95,19 @@ static int is_other (const filter_t *self, const ctl_execution_t *execution)
          would_start (self, execution);
 }
 
+static int is_meant (const scope_t *scope, const ctl_execution_t *execution)
+{
+  const char *name = execution->name;
+  if (scope->name && strcmp (scope->name, name) != 0)
+    return 0;
+  if (scope->match && strcmp (scope->match, name) != 0 &&
+      !weft_pattern_holds (scope->match, name, strlen (name)))
+    return 0;
+  if (scope->service && (!execution->count || strcmp (scope->service, execution->subtasks[0].service) != 0))
+    return 0;
+  return execution->duration_ns >= scope->slower_ns && (!scope->errors || ctl_execution_failed (execution));
+}
+
 static int filter (ctl_execution_t **execution_p, void *arg)
 {
   const filter_t *self = arg;
@@ -88,7 +116,7 @@ static int filter (ctl_execution_t **execution_p, void *arg)
     return 0;
   if (!self->others && self->scope->instruction_count && execution->kind == CTL_KIND_ORPHAN)
     return 0;
-  if (self->scope->name && strcmp (self->scope->name, execution->name) != 0)
+  if (!is_meant (self->scope, execution))
     return 0;
   return self->fn (execution_p, self->arg);
 }
@@ -151,27 +179,28 @@ int ctl_lookup_tasks (ctl_house_t *house, const json_t *request, ctl_reply_t *re
 
 /* One execution on its way into the answer. */
 typedef struct {
-  uint64_t start_ns;
+  uint64_t key; /* the larger, the more wanted: start or duration */
   uint8_t task[WEFT_TASK_ID_SIZE];
   ctl_frame_t frame;
 } picked_t;
 
-/* The newest `limit` executions, whatever order they come in: up to twice as many are kept, then the
- * older half is dropped. */
+/* The `limit` executions that are newest, or slowest, whatever order they come in: up to twice as many are
+ * kept, then the lesser half is dropped. */
 typedef struct {
   picked_t *picked;
   uint32_t count, limit;
   int more;     /* some were dropped */
-  int is_full;  /* picked[limit - 1] is the oldest that can still be wanted */
+  int slowest;  /* by duration, not by start */
+  int is_full;  /* picked[limit - 1] is the least that can still be wanted */
   int in_store; /* newest first: what follows is not wanted either */
 } collect_t;
 
-/* Newest first, of one moment by id: a total order, the same for the same tasks. */
+/* Newest or slowest first, of equal ones by id: a total order, the same for the same tasks. */
 static int compare_picked (const void *left, const void *right)
 {
   const picked_t *a = left, *b = right;
-  if (a->start_ns != b->start_ns)
-    return a->start_ns > b->start_ns ? -1 : 1;
+  if (a->key != b->key)
+    return a->key > b->key ? -1 : 1;
   return memcmp (a->task, b->task, sizeof a->task);
 }
 
@@ -204,13 +233,13 @@ static int collect_one (ctl_execution_t **execution_p, void *arg)
 {
   collect_t *self = arg;
   const ctl_execution_t *execution = *execution_p;
-  picked_t one = {.start_ns = execution->start_ns};
+  picked_t one = {.key = self->slowest ? execution->duration_ns : execution->start_ns};
   memcpy (one.task, execution->task, sizeof one.task);
   if (self->in_store && self->count >= self->limit && !self->is_full)
     sort_and_cut (self);
   if (self->in_store && self->is_full && compare_picked (&one, &self->picked[self->limit - 1]) > 0) {
     self->more = 1;
-    return ENOUGH;
+    return self->slowest ? 0 : ENOUGH;
   }
   int rc = make_room (self);
   if (rc == 0)
@@ -241,7 +270,9 @@ int ctl_lookup_each (ctl_house_t *house, const json_t *request, ctl_reply_t *rep
   if (rc < 0)
     return rc;
   json_int_t limit = json_integer_value (json_object_get (request, "limit"));
-  collect_t collect = {.limit = limit > 0 && limit < WEFT_EACH_MAX ? (uint32_t) limit : WEFT_EACH_MAX};
+  const char *order = json_string_value (json_object_get (request, "order"));
+  collect_t collect = {.slowest = order && strcmp (order, "slowest") == 0,
+                       .limit = limit > 0 && limit < WEFT_EACH_MAX ? (uint32_t) limit : WEFT_EACH_MAX};
   rc = each_of (house, &scope, &collect.in_store, collect_one, &collect);
   rc = answer_picked (&collect, rc, reply);
   if (rc < 0)
@@ -261,7 +292,10 @@ int ctl_lookup_show (ctl_house_t *house, const json_t *request, ctl_reply_t *rep
   uint32_t count = 0;
   int rc = ctl_questions_find (&places, prefix ? prefix : "", &execution, &count);
   if (rc == WEFT_E_MALFORMED)
-    return ctl_reply_refuse (reply, rc, "a task is named by 4 to 32 lower-case hexadecimal digits");
+    return ctl_reply_refuse (
+        reply, rc,
+        "bad task '%.40s': 4 to 32 lower-case hexadecimal digits are meant; `weft tasks --each` lists them",
+        prefix ? prefix : "");
   if (rc == WEFT_E_NOT_FOUND)
     return ctl_reply_refuse (reply, rc, "no task begins with %s; `weft tasks --each` lists them", prefix);
   if (rc == WEFT_E_BUSY)

@@ -16,8 +16,9 @@
  *               needs them any more (claims.h, H1)
  *   claim, release, keep: see claims.h
  *   waiting     number                     -> waiting
- *   tasks       instructions[] from_ns to_ns         -> analysis
- *   each        instructions[] from_ns to_ns name limit -> count, more, frames
+ *   tasks       which                      -> analysis
+ *   each        which limit order          -> count, more, frames: the newest, or by order "slowest"
+ *               which: instructions[] from_ns to_ns name match service slower_ns errors; see lookups.c
  *   show        task                       -> one frame
  *   journal     segment offset             -> segment, offset, end_segment, end_offset, gaps, a frame of records
  *               (without them: where it ends, and who is there as records)

@@ -39,7 +39,7 @@ typedef struct {
 typedef struct {
   uint32_t name, service; /* ctl_names_id */
   uint64_t executions, complete, errors;
-  uint64_t max_ns;
+  uint64_t max_ns, total_ns;
   uint8_t slowest[WEFT_TASK_ID_SIZE];
   uint64_t keep, keep_parts; /* thresholds of the hash, inclusive */
   sample_t *sample;
@@ -117,17 +117,6 @@ static int text_id (ctl_analyse_t *self, const char *text, uint32_t *ret_id)
 }
 
 /* ---- adding ---------------------------------------------------------------------- */
-
-/* An answer of 500 inside is the caller's to judge; a request without a regular answer
- * is an error whatever the caller made of it. An opaque call is his to judge, too: a
- * connect that fails may be the first of two addresses. */
-static int has_error (const ctl_execution_t *execution)
-{
-  for (uint32_t i = 0; i < execution->count; i++)
-    if (execution->subtasks[i].error != WEFT_ERROR_NONE && execution->subtasks[i].hop != CTL_HOP_OPAQUE)
-      return 1;
-  return execution->subtasks[0].status >= 500;
-}
 
 static int add_orphan (ctl_analyse_t *self, const ctl_execution_t *execution)
 {
@@ -336,7 +325,8 @@ int ctl_analyse_add (ctl_analyse_t *self, const ctl_execution_t *execution)
     return 0;
   }
   group->complete += execution->complete;
-  group->errors += (uint64_t) has_error (execution);
+  group->errors += (uint64_t) ctl_execution_failed (execution);
+  group->total_ns += execution->duration_ns;
   if (group->executions++ == 0 || execution->duration_ns > group->max_ns ||
       (execution->duration_ns == group->max_ns &&
        memcmp (execution->task, group->slowest, WEFT_TASK_ID_SIZE) < 0)) {
@@ -495,6 +485,7 @@ static int finish_name (const ctl_analyse_t *self, group_t *group, ctl_analysis_
   out->p90_ns = percentile (group->sample, group->samples, 90);
   out->p99_ns = percentile (group->sample, group->samples, 99);
   out->max_ns = group->max_ns;
+  out->total_ns = group->total_ns;
   memcpy (out->slowest, group->slowest, WEFT_TASK_ID_SIZE);
   return finish_rows (self, group, out);
 }

@@ -36,6 +36,7 @@ typedef struct {
   uint64_t executions, complete;
   uint64_t errors; /* executions whose top answered 5xx, or in which a request had no regular answer */
   uint64_t p50_ns, p90_ns, p99_ns, max_ns;
+  uint64_t total_ns;                  /* of all durations */
   uint8_t slowest[WEFT_TASK_ID_SIZE]; /* the one with max_ns */
   uint64_t mean_ns;                   /* mean duration of the executions that the rows are made of */
   uint64_t network_ns;                /* of these, mean time between callers and callees of proven hops */

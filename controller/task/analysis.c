@@ -62,6 +62,7 @@ static json_t *row_json (const ctl_analysis_row_t *row)
   XX (p90_ns)                                                                                                \
   XX (p99_ns)                                                                                                \
   XX (max_ns)                                                                                                \
+  XX (total_ns)                                                                                              \
   XX (mean_ns)                                                                                               \
   XX (network_ns)                                                                                            \
   XX (sample)

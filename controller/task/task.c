@@ -56,6 +56,14 @@ uint64_t ctl_losses_sum (const uint64_t losses[WEFT_LOSS_COUNT])
   return sum;
 }
 
+int ctl_execution_failed (const ctl_execution_t *self)
+{
+  for (uint32_t i = 0; i < self->count; i++)
+    if (self->subtasks[i].error != WEFT_ERROR_NONE && self->subtasks[i].hop != CTL_HOP_OPAQUE)
+      return 1;
+  return self->count && self->subtasks[0].status >= 500;
+}
+
 void ctl_execution_destroy (ctl_execution_t **self_p)
 {
   ctl_execution_t *self = *self_p;

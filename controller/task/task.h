@@ -97,6 +97,11 @@ typedef struct {
 
 void ctl_execution_destroy (ctl_execution_t **self_p);
 
+/* 1: it counts as an error. An answer of 500 inside is the caller's to judge; a request without a regular
+ * answer is an error whatever the caller made of it. An opaque call is his to judge, too: a connect that
+ * fails may be the first of two addresses. */
+int ctl_execution_failed (const ctl_execution_t *self);
+
 /* Fills what follows from the rest: parents (from `caller`), children, depth, order,
  * self time, hop counts, critical path, name, times, complete. `subtasks` may be in
  * any order before. Callers that form a circle are cut: no input makes it loop.

@@ -12,9 +12,7 @@ static int done (FILE *out)
   return ferror (out) ? WEFT_E_IO : 0;
 }
 
-/* RFC 4180 quotes; a leading = + - @ would be a formula, tab and CR lead to one. Other
- * control characters become blanks, bytes that are no UTF-8 question marks. */
-static void text (FILE *out, const char *value, char end)
+void ctl_csv_text (FILE *out, const char *value, char end)
 {
   fputc ('"', out);
   if (*value && strchr ("=+-@\t\r", *value))
@@ -61,8 +59,8 @@ int ctl_csv_tasks (FILE *out, const ctl_analysis_t *analysis)
   for (uint32_t i = 0; i < analysis->name_count; i++) {
     const ctl_analysis_name_t *name = &analysis->names[i];
     char slowest[2 * WEFT_TASK_ID_SIZE];
-    text (out, name->name, ',');
-    text (out, name->service, ',');
+    ctl_csv_text (out, name->name, ',');
+    ctl_csv_text (out, name->service, ',');
     number (out, name->executions, ',');
     number (out, name->complete, ',');
     number (out, name->errors, ',');
@@ -86,15 +84,15 @@ int ctl_csv_each (FILE *out, const ctl_execution_t *execution)
 {
   const ctl_subtask_t *top = execution->count ? &execution->subtasks[0] : NULL;
   hex (out, execution->task);
-  text (out, execution->name, ',');
-  text (out, top ? top->service : "", ',');
+  ctl_csv_text (out, execution->name, ',');
+  ctl_csv_text (out, top ? top->service : "", ',');
   fputs (execution->kind == CTL_KIND_ORPHAN ? "orphan," : "task,", out);
   number (out, execution->complete, ',');
   number (out, execution->start_ns, ',');
   number (out, execution->duration_ns, ',');
   number (out, execution->count, ',');
   number (out, top ? top->status : 0, ',');
-  text (out, top ? ctl_error_text (top->error) : "", '\n');
+  ctl_csv_text (out, top ? ctl_error_text (top->error) : "", '\n');
   return done (out);
 }
 
@@ -117,12 +115,12 @@ int ctl_csv_execution (FILE *out, const ctl_execution_t *execution)
     id (out, subtask->parent == CTL_NO_PARENT ? 0 : execution->subtasks[subtask->parent].id);
     id (out, subtask->request);
     uuid (out, subtask->instance);
-    text (out, subtask->service, ',');
-    text (out, subtask->vm, ',');
+    ctl_csv_text (out, subtask->service, ',');
+    ctl_csv_text (out, subtask->vm, ',');
     number (out, subtask->pid, ',');
-    text (out, subtask->name, ',');
+    ctl_csv_text (out, subtask->name, ',');
     number (out, subtask->status, ',');
-    text (out, ctl_error_text (subtask->error), ',');
+    ctl_csv_text (out, ctl_error_text (subtask->error), ',');
     number (out, subtask->start_ns, ',');
     number (out, subtask->end_ns - subtask->start_ns, ',');
     number (out, subtask->self_ns, ',');
@@ -151,12 +149,12 @@ int ctl_csv_instances (FILE *out, const ctl_instance_t *const *instances, uint32
     static const char *const presence[] = {"present", "silent", "left"};
     const ctl_instance_t *instance = instances[i];
     uuid (out, instance->uuid);
-    text (out, instance->vm, ',');
-    text (out, instance->version, ',');
+    ctl_csv_text (out, instance->vm, ',');
+    ctl_csv_text (out, instance->version, ',');
     number (out, (uint64_t) instance->pid, ',');
-    text (out, instance->service, ',');
-    text (out, instance->host, ',');
-    text (out, instance->listens, ',');
+    ctl_csv_text (out, instance->service, ',');
+    ctl_csv_text (out, instance->host, ',');
+    ctl_csv_text (out, instance->listens, ',');
     fprintf (out, "%s,",
              instance->replayed ? "replayed"
                                 : presence[instance->presence < CTL_INSTANCE_COUNT ? instance->presence : 1]);

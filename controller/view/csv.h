@@ -10,6 +10,9 @@
 #include "../task/analyse.h"
 #include "../task/instances.h"
 
+/* One field and what follows it. RFC 4180 quotes; a leading = + - @ would be a formula, tab and CR lead to
+ * one. Other control characters become blanks, bytes that are no UTF-8 question marks. */
+void ctl_csv_text (FILE *out, const char *value, char end);
 int ctl_csv_tasks (FILE *out, const ctl_analysis_t *analysis); /* `weft tasks --csv` */
 int ctl_csv_each_head (FILE *out);                             /* `weft tasks --each --csv` */
 int ctl_csv_each (FILE *out, const ctl_execution_t *execution);

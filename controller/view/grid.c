@@ -9,6 +9,7 @@
 
 #define GAP      2u
 #define CELL_MAX 768u /* bytes; wider than any terminal that we format for */
+#define LEFT_OUT UINT32_MAX
 
 struct ctl_grid_t {
   const ctl_style_t *style;
@@ -90,31 +91,46 @@ static uint32_t widest (const ctl_grid_t *self, uint32_t column)
   return width;
 }
 
-/* Takes from the widest flexible column, one by one, until the line fits or nothing can give. */
+/* Takes from the widest flexible column, one by one, until the line fits or none is wider than `least`. */
+static uint32_t take_from_flexible (const ctl_grid_t *self, uint32_t *width, uint32_t sum, uint32_t least)
+{
+  for (; sum > self->style->columns; sum--) {
+    uint32_t victim = self->count;
+    for (uint32_t i = 0; i < self->count; i++)
+      if (self->columns[i].flex == 1 && width[i] > least &&
+          (victim == self->count || width[i] > width[victim]))
+        victim = i;
+    if (victim == self->count)
+      return sum;
+    width[victim]--;
+  }
+  return sum;
+}
+
+/* Long names give first, then spare columns go, the last first, then names become short. */
 static void narrow (const ctl_grid_t *self, uint32_t *width)
 {
   uint32_t sum = GAP * (self->count - 1);
   for (uint32_t i = 0; i < self->count; i++)
     sum += width[i];
-  for (; sum > self->style->columns; sum--) {
-    uint32_t victim = self->count;
-    for (uint32_t i = 0; i < self->count; i++)
-      if (self->columns[i].flex && width[i] > CTL_GRID_NARROW &&
-          (victim == self->count || width[i] > width[victim]))
-        victim = i;
-    if (victim == self->count)
-      return;
-    width[victim]--;
-  }
+  sum = take_from_flexible (self, width, sum, CTL_GRID_ENOUGH);
+  for (uint32_t i = self->count; i-- > 0 && sum > self->style->columns;)
+    if (self->columns[i].flex == CTL_GRID_SPARE) {
+      sum -= width[i] + GAP;
+      width[i] = LEFT_OUT;
+    }
+  take_from_flexible (self, width, sum, CTL_GRID_NARROW);
 }
 
 /* No blanks at the end of a line: what is empty there is left out. */
 static void print_row (const ctl_grid_t *self, FILE *out, const uint32_t *width, const char *const *text)
 {
   uint32_t count = self->count;
-  while (count && !*text[count - 1])
+  while (count && (!*text[count - 1] || width[count - 1] == LEFT_OUT))
     count--;
   for (uint32_t i = 0; i < count; i++) {
+    if (width[i] == LEFT_OUT)
+      continue;
     uint32_t wide = ctl_style_width (text[i]);
     int last = i + 1 == count;
     if (last && !self->columns[i].right && wide < width[i])

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* grid: columns that are as wide as their widest cell, and give way where the
- * terminal is narrower. Cells are made safe (V1 of style.h) when they are added. */
+/* grid: columns that are as wide as their widest cell. Where the terminal is
+ * narrower, they give way, and spare ones are left out. Cells are made safe (V1 of style.h) when they are added. */
 #ifndef CTL_GRID_H
 #define CTL_GRID_H
 
@@ -9,10 +9,12 @@
 typedef struct {
   const char *title; /* NULL in the first column: no head line */
   uint8_t right;     /* aligned right */
-  uint8_t flex;      /* may be narrowed, down to CTL_GRID_NARROW */
+  uint8_t flex;      /* 1: may be narrowed, down to CTL_GRID_NARROW; CTL_GRID_SPARE: may be left out */
 } ctl_grid_column_t;
 
+#define CTL_GRID_ENOUGH 24u /* before one is narrower than this, spare ones go */
 #define CTL_GRID_NARROW 8u
+#define CTL_GRID_SPARE  2u
 
 typedef struct ctl_grid_t ctl_grid_t;
 

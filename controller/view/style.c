@@ -10,7 +10,6 @@
 #include "../task/utf8.h"
 
 #define COLUMNS_MIN 40u
-#define COLUMNS_MAX 400u
 
 static int says_utf8 (void)
 {
@@ -33,9 +32,9 @@ void ctl_style_detect (int fd, ctl_style_t *ret_style)
     wanted = size.ws_col;
   if (!wanted)
     wanted = CTL_STYLE_COLUMNS;
-  ret_style->columns = (uint32_t) (wanted < COLUMNS_MIN   ? COLUMNS_MIN
-                                   : wanted > COLUMNS_MAX ? COLUMNS_MAX
-                                                          : wanted);
+  ret_style->columns = (uint32_t) (wanted < COLUMNS_MIN             ? COLUMNS_MIN
+                                   : wanted > CTL_STYLE_COLUMNS_MAX ? CTL_STYLE_COLUMNS_MAX
+                                                                    : wanted);
   ret_style->utf8 = (uint8_t) says_utf8 ();
   ret_style->colour = terminal && !(no_colour && *no_colour) && term && strcmp (term, "dumb") != 0;
 }

@@ -12,7 +12,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define CTL_STYLE_COLUMNS 100 /* where no terminal says otherwise */
+#define CTL_STYLE_COLUMNS     80 /* where neither COLUMNS nor a terminal says otherwise */
+#define CTL_STYLE_COLUMNS_MAX 400
 
 typedef struct {
   uint32_t columns;

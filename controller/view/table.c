@@ -307,9 +307,16 @@ static void number_cell (ctl_grid_t *grid, uint64_t value)
 
 int ctl_table_tasks (FILE *out, const ctl_style_t *style, const ctl_analysis_t *analysis)
 {
-  static const ctl_grid_column_t columns[] = {
-      {"TASK", 0, 1},   {"SERVICE", 0, 1}, {"COUNT", 1, 0},    {"p50 ms", 1, 0}, {"p90 ms", 1, 0},
-      {"p99 ms", 1, 0}, {"max ms", 1, 0},  {"COMPLETE", 1, 0}, {"ERRORS", 1, 0}, {"SLOWEST", 0, 0}};
+  static const ctl_grid_column_t columns[] = {{"TASK", 0, 1},
+                                              {"SERVICE", 0, 1},
+                                              {"COUNT", 1, 0},
+                                              {"p50 ms", 1, 0},
+                                              {"p90 ms", 1, CTL_GRID_SPARE},
+                                              {"p99 ms", 1, 0},
+                                              {"max ms", 1, CTL_GRID_SPARE},
+                                              {"COMPLETE", 1, 0},
+                                              {"ERRORS", 1, 0},
+                                              {"SLOWEST", 0, 0}};
   ctl_grid_t *grid = ctl_grid_new (style, columns, sizeof columns / sizeof *columns);
   if (!grid)
     return WEFT_E_NOMEM;

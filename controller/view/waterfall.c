@@ -5,10 +5,9 @@
 #include <string.h>
 
 #include "../../common/status.h"
+#include "fold.h"
 #include "wrap.h"
 
-#define SIMILAR_MAX   3u /* so many like siblings are all shown; of more, the first two */
-#define SHOWN_OF_MANY 2u
 #define LEVELS_MAX    16u /* drawn; deeper subtasks stand at the last one */
 #define SERVICE_MAX   16u /* columns */
 #define NAME_MIN      16u
@@ -20,89 +19,17 @@
 #define AXIS_MIN      8u
 #define TEXT_MAX      1024
 
-/* What is said of the subtasks that are folded behind one leader. Opaque leaves of one peer
- * and error are one line, whatever their number: their waits and calls are the leader's. */
-typedef struct {
-  uint32_t leader;  /* first sibling of the same service and name */
-  uint32_t ordinal; /* among the similar ones */
-  uint32_t total;   /* of a leader: how many */
-  uint64_t folded_ns;
-  uint64_t calls, wait_ns; /* opaque */
-  uint8_t folded_critical;
-  uint8_t hidden;
-} fold_t;
-
 typedef struct {
   FILE *out;
   const ctl_style_t *style;
   const ctl_execution_t *execution;
-  fold_t *fold;
+  ctl_fold_t *fold;
   uint32_t service_width, name_width, axis_width, note_width;
   uint64_t from_ns, span_ns;
   int said_critical;
 } fall_t;
 
-static int similar (const ctl_subtask_t *a, const ctl_subtask_t *b)
-{
-  return a->parent == b->parent && a->hop == b->hop && (a->hop != CTL_HOP_OPAQUE || a->error == b->error) &&
-         strcmp (a->name, b->name) == 0 && strcmp (a->service, b->service) == 0;
-}
-
-static void each_for_itself (fall_t *self)
-{
-  for (uint32_t i = 0; i < self->execution->count; i++)
-    self->fold[i] = (fold_t){.leader = i, .total = 1};
-}
-
-/* Leaders are found by walking the leaders of the same parent only: few, where names are templated. */
-static void find_leaders (fall_t *self)
-{
-  const ctl_subtask_t *subtasks = self->execution->subtasks;
-  uint32_t count = self->execution->count;
-  each_for_itself (self);
-  for (uint32_t parent = 0; parent < count; parent++)
-    for (uint32_t i = subtasks[parent].first_child; i != CTL_NO_PARENT; i = subtasks[i].next_sibling)
-      for (uint32_t k = subtasks[parent].first_child; k != i; k = subtasks[k].next_sibling)
-        if (self->fold[k].leader == k && similar (&subtasks[k], &subtasks[i])) {
-          self->fold[i].leader = k;
-          self->fold[i].ordinal = self->fold[k].total++;
-          break;
-        }
-}
-
-static void hide (fall_t *self)
-{
-  const ctl_subtask_t *subtasks = self->execution->subtasks;
-  for (uint32_t i = 0; i < self->execution->count; i++) {
-    fold_t *fold = &self->fold[i], *leader = &self->fold[fold->leader];
-    if (subtasks[i].hop == CTL_HOP_OPAQUE) {
-      leader->calls += subtasks[i].calls;
-      leader->wait_ns += subtasks[i].wait_ns;
-      fold->hidden = fold->ordinal > 0;
-    }
-    if (subtasks[i].parent != CTL_NO_PARENT && self->fold[subtasks[i].parent].hidden)
-      fold->hidden = 1;
-    else if (subtasks[i].hop == CTL_HOP_OPAQUE)
-      continue;
-    else if (leader->total > SIMILAR_MAX && fold->ordinal >= SHOWN_OF_MANY) {
-      fold->hidden = 1;
-      leader->folded_ns += subtasks[i].end_ns - subtasks[i].start_ns;
-      leader->folded_critical |= subtasks[i].on_critical_path;
-    }
-  }
-}
-
 /* ---- one line ---------------------------------------------------------------------- */
-
-static int is_last (const fall_t *self, uint32_t index)
-{
-  const ctl_subtask_t *subtasks = self->execution->subtasks;
-  for (uint32_t i = subtasks[index].next_sibling; i != CTL_NO_PARENT; i = subtasks[i].next_sibling)
-    if (!self->fold[i].hidden ||
-        (self->fold[i].ordinal == SHOWN_OF_MANY && subtasks[i].hop != CTL_HOP_OPAQUE))
-      return 0;
-  return 1;
-}
 
 /* The lines of the tree above and before a name. */
 static size_t branches (const fall_t *self, uint32_t index, char *out, size_t size)
@@ -115,7 +42,7 @@ static size_t branches (const fall_t *self, uint32_t index, char *out, size_t si
     way[levels++] = i;
   out[0] = 0;
   while (levels--) {
-    int last = is_last (self, way[levels]);
+    int last = self->fold[way[levels]].last;
     const char *piece = levels == 0 ? (utf8 ? (last ? "└ " : "├ ") : (last ? "`-" : "|-"))
                         : last      ? "  "
                         : utf8      ? "│ "
@@ -148,6 +75,23 @@ static uint32_t column_of (const fall_t *self, uint64_t ns)
     return 0;
   double share = (double) (ns - self->from_ns) / (double) self->span_ns;
   return share >= 1 ? self->axis_width - 1 : (uint32_t) (share * (self->axis_width - 1) + 0.5);
+}
+
+/* The columns in which one of those was at work that a line stands for. */
+static void print_covered (const fall_t *self, uint32_t line)
+{
+  const ctl_subtask_t *subtasks = self->execution->subtasks;
+  uint8_t busy[CTL_STYLE_COLUMNS_MAX] = {0};
+  uint32_t parent = subtasks[line].parent;
+  uint32_t first = parent == CTL_NO_PARENT ? 0 : subtasks[parent].first_child;
+  for (uint32_t i = first; i < self->execution->count;
+       i = parent == CTL_NO_PARENT ? i + 1 : subtasks[i].next_sibling)
+    if (self->fold[i].into == line)
+      for (uint32_t at = column_of (self, subtasks[i].start_ns); at <= column_of (self, subtasks[i].end_ns);
+           at++)
+        busy[at] = 1;
+  for (uint32_t at = 0; at < self->axis_width; at++)
+    fputs (!busy[at] ? " " : self->style->utf8 ? "╌" : ".", self->out);
 }
 
 static void print_axis (const fall_t *self, const ctl_subtask_t *subtask)
@@ -212,7 +156,7 @@ static void print_subtask (fall_t *self, uint32_t index)
 {
   const ctl_subtask_t *subtask = &self->execution->subtasks[index];
   char name[TEXT_MAX], service[WEFT_SERVICE_MAX * 4], ms[32], note[64];
-  int bad = subtask->error || subtask->status >= 500;
+  int bad = ctl_fold_is_bad (subtask);
   int opaque = subtask->hop == CTL_HOP_OPAQUE;
   ctl_style_safe (service, sizeof service, opaque ? "" : subtask->service, self->style->utf8);
   name_of (self, index, 1, name, sizeof name);
@@ -234,21 +178,42 @@ static void print_subtask (fall_t *self, uint32_t index)
   fputc ('\n', self->out);
 }
 
+/* What a line stands for: "⋮ 7 more like it", "⋮ 960 others, shorter", "⋮ 9,968 deeper". */
+static void text_of_line (const fall_t *self, uint32_t index, char *out, size_t size)
+{
+  static const char *const what[] = {"", "more like it", "others, shorter", "deeper"};
+  const ctl_fold_t *fold = &self->fold[index];
+  char number[32];
+  size_t at = branches (self, index, out, size), piece = self->style->utf8 ? strlen ("└ ") : strlen ("`-");
+  at = at >= piece ? at - piece : 0;
+  ctl_style_number (number, sizeof number, fold->count);
+  snprintf (out + at, size - at, "%s %s %s", self->style->utf8 ? "⋮" : ":", number, what[fold->line]);
+  uint32_t width = ctl_style_width (out + at);
+  if (self->name_width > width &&
+      ctl_style_width (out) > self->name_width) /* how many says more than where */
+    snprintf (out, size, "%*s%s %s %s", (int) (self->name_width - width), "", self->style->utf8 ? "⋮" : ":",
+              number, what[fold->line]);
+}
+
 static void print_fold (fall_t *self, uint32_t index)
 {
-  const fold_t *leader = &self->fold[self->fold[index].leader];
-  char text[TEXT_MAX], ms[32];
-  size_t at = branches (self, index, text, sizeof text);
-  size_t piece = self->style->utf8 ? strlen ("└ ") : strlen ("`-");
-  at = at >= piece ? at - piece : 0;
-  snprintf (text + at, sizeof text - at, "%s %u more like it", self->style->utf8 ? "⋮" : ":",
-            leader->total - SHOWN_OF_MANY);
-  ctl_style_ms (ms, sizeof ms, leader->folded_ns);
+  const ctl_fold_t *fold = &self->fold[index];
+  char text[TEXT_MAX], ms[32], note[64] = "";
+  text_of_line (self, index, text, sizeof text);
+  ctl_style_ms (ms, sizeof ms, fold->ns);
+  if (fold->failed)
+    snprintf (note, sizeof note, "%u failed", fold->failed);
+  if (fold->failed)
+    ctl_style_colour (self->out, self->style, CTL_COLOUR_RED);
   ctl_style_cell (self->out, self->style, "", self->service_width, 0);
   fputc (' ', self->out);
   ctl_style_cell (self->out, self->style, text, self->name_width, 0);
-  fprintf (self->out, " %*s %*s", (int) self->axis_width, "", (int) MS_WIDTH, ms);
-  print_note (self, "", leader->folded_critical);
+  fputc (' ', self->out);
+  print_covered (self, index);
+  fprintf (self->out, " %*s", (int) MS_WIDTH, ms);
+  print_note (self, note, fold->critical);
+  if (fold->failed)
+    ctl_style_colour (self->out, self->style, CTL_COLOUR_NONE);
   fputc ('\n', self->out);
 }
 
@@ -257,12 +222,16 @@ static void print_fold (fall_t *self, uint32_t index)
 static void measure (fall_t *self)
 {
   const ctl_execution_t *execution = self->execution;
-  self->service_width = self->name_width = 1;
+  self->service_width = 1;
+  self->name_width = 0; /* not known yet */
   for (uint32_t i = 0; i < execution->count; i++) {
     char text[TEXT_MAX];
-    if (self->fold[i].hidden)
+    if (self->fold[i].hidden && !self->fold[i].line)
       continue;
-    name_of (self, i, 1, text, sizeof text);
+    if (self->fold[i].hidden)
+      text_of_line (self, i, text, sizeof text);
+    else
+      name_of (self, i, 1, text, sizeof text);
     uint32_t name = ctl_style_width (text);
     int opaque = execution->subtasks[i].hop == CTL_HOP_OPAQUE;
     ctl_style_safe (text, sizeof text, opaque ? "" : execution->subtasks[i].service, self->style->utf8);
@@ -280,6 +249,7 @@ static void measure (fall_t *self)
   uint32_t most = room / 2 > NAME_WIDEST ? NAME_WIDEST : room / 2 < NAME_MIN ? NAME_MIN : room / 2;
   self->name_width = self->name_width > most ? most : self->name_width;
   self->axis_width = room - self->name_width;
+  self->axis_width = self->axis_width > CTL_STYLE_COLUMNS_MAX ? CTL_STYLE_COLUMNS_MAX : self->axis_width;
   self->from_ns = execution->start_ns;
   self->span_ns = execution->duration_ns;
 }
@@ -313,10 +283,12 @@ static void print_foot (const fall_t *self)
 {
   const ctl_execution_t *execution = self->execution;
   uint32_t outside = 0, missing = 0, unseen = 0;
-  uint64_t opaque = 0;
+  uint64_t opaque = 0, folded = 0;
+  char number[32];
   ctl_wrap_t wrap;
   for (uint32_t i = 0; i < execution->count; i++) {
     const ctl_subtask_t *subtask = &execution->subtasks[i];
+    folded += self->fold[i].line > CTL_FOLD_LIKE ? self->fold[i].count : 0;
     outside += subtask->hop == CTL_HOP_EMBED_ONLY && !subtask->inside;
     missing += subtask->hop == CTL_HOP_EMBED_ONLY && subtask->inside;
     unseen += subtask->hop == CTL_HOP_CAPTURE_ONLY && i > 0;
@@ -339,6 +311,10 @@ static void print_foot (const fall_t *self)
     ctl_wrap_item (&wrap, "%llu opaque call%s", (unsigned long long) opaque, opaque == 1 ? "" : "s");
   if (execution->truncated)
     ctl_wrap_item (&wrap, "%u subtasks left out", execution->truncated);
+  if (folded) {
+    ctl_style_number (number, sizeof number, folded);
+    ctl_wrap_item (&wrap, "%s folded: --full shows them", number);
+  }
   if (execution->hosts > 1)
     ctl_wrap_item (&wrap, "clock: %u hosts, raw", execution->hosts);
   else
@@ -350,21 +326,17 @@ int ctl_waterfall (FILE *out, const ctl_style_t *style, const ctl_execution_t *e
 {
   fall_t self = {.out = out, .style = style, .execution = execution};
   self.fold = calloc (execution->count + 1u, sizeof *self.fold);
-  if (!self.fold)
-    return WEFT_E_NOMEM;
-  if (!all)
-    find_leaders (&self);
-  else
-    each_for_itself (&self);
-  hide (&self);
+  int rc = self.fold ? ctl_fold (execution, all, self.fold) : WEFT_E_NOMEM;
+  if (rc < 0) {
+    free (self.fold);
+    return rc;
+  }
   measure (&self);
   print_head (&self);
   for (uint32_t i = 0; i < execution->count; i++) {
-    uint32_t parent = execution->subtasks[i].parent;
     if (!self.fold[i].hidden)
       print_subtask (&self, i);
-    else if (execution->subtasks[i].hop != CTL_HOP_OPAQUE && self.fold[i].ordinal == SHOWN_OF_MANY &&
-             (parent == CTL_NO_PARENT || !self.fold[parent].hidden))
+    else if (self.fold[i].line)
       print_fold (&self, i);
   }
   print_foot (&self);

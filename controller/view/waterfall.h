@@ -8,7 +8,7 @@
 #include "../task/task.h"
 #include "style.h"
 
-/* Similar siblings beyond three are folded into one line unless `all`. WEFT_E_IO, WEFT_E_NOMEM. */
+/* What is alike, many or deep is folded as fold.h says, unless `all`. WEFT_E_IO, WEFT_E_NOMEM. */
 int ctl_waterfall (FILE *out, const ctl_style_t *style, const ctl_execution_t *execution, int all);
 
 #endif

@@ -33,7 +33,7 @@ def replay(stage, path, *options):
 
 def answers(stage):
     """What users see of all that came in: (the table of tasks, every execution as a line of JSON)."""
-    return stage.weft("tasks").stdout, stage.weft("tasks", "--each", "--json").stdout
+    return stage.weft("tasks", env={"COLUMNS": "100"}).stdout, stage.weft("tasks", "--each", "--json").stdout
 
 
 def of(path, *options):

@@ -3,7 +3,7 @@ _weft ()
 {
   local word=${COMP_WORDS[COMP_CWORD]} words
   if [ "$COMP_CWORD" -eq 1 ]; then
-    words="profile controller run attach detach doctor ls instruct stop tasks show record replay keys --help --version --completion --man"
+    words="profile controller run attach detach doctor ls instruct stop tasks show top report record replay keys --help --version --completion --man"
   else
     case ${COMP_WORDS[1]} in
       profile) words="--all --for --on --root --embed --capture --match --match-header --exclude --sample --max --carrier --embed-to --json --controller --keys --plain-tcp --verbose --help" ;;
@@ -15,8 +15,10 @@ _weft ()
       ls) words="--all --losses --json --csv --controller --keys --plain-tcp --verbose --help" ;;
       instruct) words="--on --root --embed --capture --match --match-header --exclude --sample --max --for --lease --carrier --embed-to --json --controller --keys --plain-tcp --verbose --help" ;;
       stop) words="--json --controller --keys --plain-tcp --verbose --help" ;;
-      tasks) words="--each --instruction --last --name --limit --json --csv --controller --keys --plain-tcp --verbose --help" ;;
+      tasks) words="--each --sort --limit --name --service --slower --errors --since --last --instruction --json --csv --controller --keys --plain-tcp --verbose --help" ;;
       show) words="--full --json --csv --controller --keys --plain-tcp --verbose --help" ;;
+      top) words="--once --sort --limit --name --service --slower --errors --since --last --instruction --json --csv --controller --keys --plain-tcp --verbose --help" ;;
+      report) words="-o --limit --name --service --slower --errors --since --last --instruction --controller --keys --plain-tcp --verbose --help" ;;
       record) words="--for --all --journal --json --controller --keys --plain-tcp --verbose --help" ;;
       replay) words="--speed --repeat --seed --json --controller --keys --plain-tcp --verbose --help" ;;
       keys) words="--for --json --controller --keys --plain-tcp --verbose --help" ;;

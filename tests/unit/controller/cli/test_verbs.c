@@ -173,6 +173,11 @@ static void test_parser (void **state)
   assert_null (ctl_call_next (&call, "on", &at));
   assert_int_equal (parse (&call, "ls", 2, "--controller", "tcp://127.0.0.1:7000"), 0);
   assert_string_equal (call.address, "tcp://127.0.0.1:7000");
+  assert_int_equal (parse (&call, "report", 3, "-o", "a.html", "0192f3"), 0);
+  assert_string_equal (ctl_call_value (&call, "o", ""), "a.html");
+  assert_string_equal (call.operands[0], "0192f3");
+  assert_int_equal (parse (&call, "report", 1, "-oa.html"), 0);
+  assert_string_equal (ctl_call_value (&call, "o", ""), "a.html");
   assert_int_equal (parse (&call, "ls", 1, "--help"), 1);
   assert_int_equal (parse (&call, "ls", 1, "-h"), 1);
 }
@@ -188,6 +193,10 @@ static void test_what_the_parser_refuses (void **state)
   assert_int_equal (parse (&call, "show", 0), WEFT_E_USAGE);
   assert_int_equal (parse (&call, "profile", 1, "--for"), WEFT_E_USAGE);
   assert_int_equal (parse (&call, "profile", 4, "--for", "1s", "--for", "2s"), WEFT_E_USAGE);
+  assert_int_equal (parse (&call, "report", 1, "-o"), WEFT_E_USAGE);
+  assert_int_equal (parse (&call, "report", 4, "-o", "a", "-o", "b"), WEFT_E_USAGE);
+  assert_int_equal (parse (&call, "report", 2, "--o", "a"), WEFT_E_USAGE);
+  assert_int_equal (parse (&call, "ls", 2, "-o", "a"), WEFT_E_USAGE);
 }
 
 /* What follows the command belongs to it. */

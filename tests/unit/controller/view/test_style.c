@@ -102,7 +102,7 @@ static void test_the_terminal_is_asked (void **state)
   unsetenv ("COLUMNS");
   setenv ("LANG", "C", 1);
   ctl_style_detect (pipe_fd[1], &style);
-  assert_int_equal (style.columns, 100);
+  assert_int_equal (style.columns, 80);
   assert_int_equal (style.utf8, 0);
   assert_int_equal (style.colour, 0);
   setenv ("LANG", "C.UTF-8", 1);

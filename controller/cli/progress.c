@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "progress.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "../../common/clocks.h"
+
+#define EVERY_MS 100u
+
+void ctl_progress_begin (ctl_progress_t *self)
+{
+  *self = (ctl_progress_t){.shown = isatty (STDERR_FILENO), .start_ns = weft_mono_ns ()};
+}
+
+static void say (ctl_progress_t *self, uint64_t now_ns, const char *format, va_list args)
+{
+  fputs ("\r\033[K", stderr);
+  vfprintf (stderr, format, args);
+  self->last_ns = now_ns;
+}
+
+void ctl_progress_say (ctl_progress_t *self, const char *format, ...)
+{
+  uint64_t now_ns = self->shown ? weft_mono_ns () : 0;
+  if (!self->shown || now_ns - self->start_ns < CTL_PROGRESS_AFTER_MS * WEFT_NS_PER_MS ||
+      now_ns - self->last_ns < EVERY_MS * WEFT_NS_PER_MS)
+    return;
+  va_list args;
+  va_start (args, format);
+  say (self, now_ns, format, args);
+  va_end (args);
+}
+
+void ctl_progress_now (ctl_progress_t *self, const char *format, ...)
+{
+  if (!self->shown)
+    return;
+  va_list args;
+  va_start (args, format);
+  say (self, weft_mono_ns (), format, args);
+  va_end (args);
+}
+
+void ctl_progress_wipe (ctl_progress_t *self)
+{
+  if (self->last_ns)
+    fputs ("\r\033[K", stderr);
+  self->last_ns = 0;
+}
