@@ -35,26 +35,49 @@ static int take (ctl_call_t *self, const ctl_option_t *option, const char *value
   return 0;
 }
 
+/* What getopt is told of the options: `shorts` are those of one letter. */
+static void describe (const ctl_verb_t *verb, struct option longs[WEFT_OPTIONS_MAX + 1],
+                      char shorts[4 + 2 * WEFT_OPTIONS_MAX])
+{
+  uint32_t count = verb->option_count + ctl_common_option_count;
+  struct option *at = longs;
+  size_t size = (size_t) snprintf (shorts, 4, "%s", verb->command ? "+:h" : ":h");
+  memset (longs, 0, (WEFT_OPTIONS_MAX + 1) * sizeof *longs);
+  for (uint32_t n = 0; n < count; n++) {
+    const ctl_option_t *option = option_at (verb, n);
+    if (option->name[1] == 0)
+      size += (size_t) snprintf (shorts + size, 3, "%s%s", option->name, option->argument ? ":" : "");
+    else
+      *at++ = (struct option){.name = option->name,
+                              .has_arg = option->argument ? required_argument : no_argument,
+                              .val = FIRST + (int) n};
+  }
+}
+
+static const ctl_option_t *option_of (const ctl_verb_t *verb, int c)
+{
+  uint32_t n = 0;
+  if (c >= FIRST)
+    return option_at (verb, (uint32_t) (c - FIRST));
+  while (option_at (verb, n)->name[0] != c || option_at (verb, n)->name[1])
+    n++;
+  return option_at (verb, n);
+}
+
 static int parse_options (ctl_call_t *self, int argc, char **argv)
 {
   struct option longs[WEFT_OPTIONS_MAX + 1];
-  uint32_t count = self->verb->option_count + ctl_common_option_count;
-  memset (longs, 0, sizeof longs);
-  for (uint32_t n = 0; n < count; n++) {
-    const ctl_option_t *option = option_at (self->verb, n);
-    longs[n].name = option->name;
-    longs[n].has_arg = option->argument ? required_argument : no_argument;
-    longs[n].val = FIRST + (int) n;
-  }
+  char shorts[4 + 2 * WEFT_OPTIONS_MAX];
+  describe (self->verb, longs, shorts);
   optind = 0; /* glibc: begin anew, also with other arguments than last time */
-  for (int c; (c = getopt_long (argc, argv, self->verb->command ? "+:h" : ":h", longs, NULL)) != -1;) {
+  for (int c; (c = getopt_long (argc, argv, shorts, longs, NULL)) != -1;) {
     if (c == '?')
       return usage_error (self, "unknown option ", argv[optind - 1]);
     if (c == ':')
       return usage_error (self, "no argument given with ", argv[optind - 1]);
     if (c == 'h')
       return 1;
-    int rc = take (self, option_at (self->verb, (uint32_t) (c - FIRST)), optarg);
+    int rc = take (self, option_of (self->verb, c), optarg);
     if (rc < 0)
       return rc;
   }

@@ -44,11 +44,17 @@ void ctl_usage (FILE *out)
                 "exit status: 0 done, 1 failed, 2 wrong usage\n");
 }
 
+static const char *dashes (const ctl_option_t *option)
+{
+  return option->name[1] ? "--" : "-";
+}
+
 static void option_line (FILE *out, const ctl_option_t *option)
 {
   char left[64];
-  int size = snprintf (left, sizeof left, "--%s%s%s%s", option->name, option->argument ? " " : "",
-                       option->argument ? option->argument : "", option->repeats ? "…" : "");
+  int size =
+      snprintf (left, sizeof left, "%s%s%s%s%s", dashes (option), option->name, option->argument ? " " : "",
+                option->argument ? option->argument : "", option->repeats ? "…" : "");
   /* The ellipsis is three bytes and one column. */
   fprintf (out, "  %s%*s", left, 22 - (size - (option->repeats ? 2 : 0)), "");
   wrapped (out, option->help, 24);
@@ -80,7 +86,7 @@ void ctl_usage_completion (FILE *out)
   for (uint32_t n = 0; n < ctl_verb_count; n++) {
     fprintf (out, "      %s) words=\"", ctl_verbs[n].name);
     for (uint32_t o = 0; o < ctl_verbs[n].option_count; o++)
-      fprintf (out, "--%s ", ctl_verbs[n].options[o].name);
+      fprintf (out, "%s%s ", dashes (&ctl_verbs[n].options[o]), ctl_verbs[n].options[o].name);
     for (uint32_t o = 0; o < ctl_common_option_count; o++)
       fprintf (out, "--%s%s", ctl_common_options[o].name, o + 1 < ctl_common_option_count ? " " : "");
     fprintf (out, "\" ;;\n");
@@ -110,7 +116,8 @@ static void troff (FILE *out, const char *text)
 
 static void troff_option (FILE *out, const ctl_option_t *option)
 {
-  fprintf (out, ".TP\n.B \\-\\-");
+  fprintf (out, ".TP\n.B ");
+  troff (out, dashes (option));
   troff (out, option->name);
   if (option->argument) {
     fprintf (out, " \\fI");

@@ -16,7 +16,7 @@
 #define CTL_EXIT_USAGE  2
 
 typedef struct {
-  const char *name;     /* without its dashes */
+  const char *name;     /* without its dashes: one of one letter has one, others two */
   const char *argument; /* NULL: takes none */
   const char *help;     /* one line */
   int repeats;          /* may be given several times */
@@ -93,6 +93,7 @@ int ctl_verb_instruct (ctl_call_t *call);
 int ctl_verb_stop (ctl_call_t *call);
 int ctl_verb_tasks (ctl_call_t *call);
 int ctl_verb_show (ctl_call_t *call);
+int ctl_verb_export (ctl_call_t *call);
 int ctl_verb_record (ctl_call_t *call);
 int ctl_verb_replay (ctl_call_t *call);
 int ctl_verb_keys (ctl_call_t *call);
