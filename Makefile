@@ -9,12 +9,12 @@ LIBDIR ?= $(PREFIX)/lib/weft
 ifeq ($(origin CC),default)
 CC := gcc
 endif
-PKGS := libzmq libczmq msgpack uuid sqlite3 jansson
+PKGS := libzmq libczmq msgpack uuid sqlite3 jansson libprotobuf-c libcurl
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
 # msgpack-c's pkg-config name differs between releases
 ifeq ($(PKG_LIBS),)
-PKGS := libzmq libczmq msgpack-c uuid sqlite3 jansson
+PKGS := libzmq libczmq msgpack-c uuid sqlite3 jansson libprotobuf-c libcurl
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS))
 PKG_LIBS := $(shell pkg-config --libs $(PKGS))
 endif
@@ -49,6 +49,8 @@ CAR_SRC := $(filter-out instance/sidecar/main.c,$(wildcard instance/sidecar/*.c 
 PROBE_SRC := $(wildcard instance/probe/*.c instance/probe/runtime/*.c) instance/shm/writer.c common/ids.c common/pattern.c common/network.c \
   $(if $(FAULTS),common/fault_step.c)
 PAGE := $(wildcard controller/view/html/page.*)
+# Made from .proto files by protoc-c.
+PROTO := $(wildcard controller/view/*.proto)
 ALL_SRC := $(sort $(COMMON_SRC) $(CTL_SRC) $(CAR_SRC) $(PROBE_SRC))
 TEST_SRC := $(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c tests/unit/*/*/*/test_*.c)
 BENCH_SRC := $(wildcard tests/bench/bench_*.c)
@@ -56,14 +58,22 @@ BENCH_SRC := $(wildcard tests/bench/bench_*.c)
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 pobj = $(patsubst %.c,$(B)/probe-obj/%.o,$(1))
 PAGE_OBJ := $(PAGE:%=$(B)/obj/%.o)
+GEN := $(patsubst %.proto,$(B)/gen/%.pb-c,$(notdir $(PROTO)))
+GEN_OBJ := $(GEN:%=%.o)
 TESTS := $(patsubst %.c,$(B)/%,$(TEST_SRC))
 BENCHES := $(patsubst %.c,$(B)/%,$(BENCH_SRC))
 
 all: $(B)/weft $(B)/weft-instance $(B)/libweft_probe.so
 
-$(B)/obj/%.o: %.c
+$(B)/gen/%.pb-c.c $(B)/gen/%.pb-c.h: controller/view/%.proto
 	@mkdir -p $(@D)
-	$(CC) $(BASE_CFLAGS) $(SAN_CFLAGS) $(PKG_CFLAGS) -I$(JAVA_INCLUDE) -I$(JAVA_INCLUDE)/linux -MMD -MP -c $< -o $@
+	protoc-c --proto_path=$(<D) --c_out=$(@D) $(<F)
+$(GEN_OBJ): %.o: %.c
+	$(CC) $(BASE_CFLAGS) -Wno-cast-qual $(SAN_CFLAGS) $(PKG_CFLAGS) -c $< -o $@
+
+$(B)/obj/%.o: %.c | $(GEN:%=%.h)
+	@mkdir -p $(@D)
+	$(CC) $(BASE_CFLAGS) $(SAN_CFLAGS) $(PKG_CFLAGS) -I$(B)/gen -I$(JAVA_INCLUDE) -I$(JAVA_INCLUDE)/linux -MMD -MP -c $< -o $@
 
 # -mno-… none: baseline x86-64. Hidden by default; the export map names what is not.
 $(B)/probe-obj/%.o: %.c
@@ -77,7 +87,7 @@ $(B)/obj/controller/view/html/page.%.o: controller/view/html/page.%
 	printf %s "$$(sha256sum <$< | cut -c1-64 | tr a-f A-F | basenc -d --base16 | base64)" >$(@D)/page.$*.sha256
 	cd $(@D) && $(LD) -r -z noexecstack -b binary -o page.$*.o page.$* page.$*.sha256
 
-$(B)/weft: $(call obj,controller/main.c $(CTL_SRC) $(COMMON_SRC)) $(PAGE_OBJ)
+$(B)/weft: $(call obj,controller/main.c $(CTL_SRC) $(COMMON_SRC)) $(PAGE_OBJ) $(GEN_OBJ)
 	$(CC) $(SAN_CFLAGS) $(OPT) -o $@ $^ $(PKG_LIBS) -lm -lpthread $(LDFLAGS)
 
 $(B)/weft-instance: $(call obj,instance/sidecar/main.c $(CAR_SRC) $(COMMON_SRC))
@@ -89,7 +99,7 @@ $(B)/libweft_probe.so: $(call pobj,$(PROBE_SRC)) instance/probe/export.map
 	  -Wl,--no-undefined -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete -Wl,--build-id -Wl,-soname,libweft_probe.so
 	mv $@.new $@
 
-$(B)/libweft_all.a: $(call obj,$(ALL_SRC)) $(PAGE_OBJ)
+$(B)/libweft_all.a: $(call obj,$(ALL_SRC)) $(PAGE_OBJ) $(GEN_OBJ)
 	rm -f $@
 	ar rcs $@ $^
 
@@ -98,7 +108,7 @@ $(B)/tests/unit/%: $(B)/obj/tests/unit/%.o $(B)/libweft_all.a
 	$(CC) $(SAN_CFLAGS) $(OPT) -o $@ $< $(B)/libweft_all.a $(PKG_LIBS) -lcmocka -lm -lpthread $(LDFLAGS)
 
 # Benchmarks link the objects that are shipped, the probe's included.
-$(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(call pobj,$(PROBE_SRC)) $(call obj,$(filter-out $(PROBE_SRC),$(ALL_SRC))) $(PAGE_OBJ)
+$(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(call pobj,$(PROBE_SRC)) $(call obj,$(filter-out $(PROBE_SRC),$(ALL_SRC))) $(PAGE_OBJ) $(GEN_OBJ)
 	@mkdir -p $(@D)
 	$(CC) $(SAN_CFLAGS) $(OPT) -o $@ $^ $(PKG_LIBS) -lm -lpthread $(LDFLAGS)
 

@@ -129,4 +129,17 @@
 #define WEFT_AUDIT_LINE_MAX  16384      /* bytes; of a longer one the arguments are left out */
 #define WEFT_AUDIT_FILES_MAX 4          /* audit.log.1 to .4 are kept: some 200,000 lines */
 
+/* ---- spans for others (OTLP) -------------------------------------------- */
+#define WEFT_OTLP_SPANS_MAX        2048 /* in one message: some 600 KiB */
+#define WEFT_EXPORT_SPANS_MAX      262144 /* that wait for a collector: some 64 MiB; what comes then is given up */
+#define WEFT_EXPORT_LINGER_MS      500 /* a message that is not full waits so long for more */
+#define WEFT_EXPORT_RETRY_LEAST_MS 250 /* pause before a message is sent again; doubles up to the next */
+#define WEFT_EXPORT_RETRY_MOST_MS  16000
+#define WEFT_EXPORT_AFTER_MOST_MS  60000 /* what a collector's Retry-After can ask for */
+#define WEFT_EXPORT_GIVE_UP_MS     60000 /* a message that nobody took for so long; others wait behind it */
+#define WEFT_EXPORT_END_MS         3000 /* the controller ends: what a collector has not taken by then is given up */
+#define WEFT_COLLECTOR_CONNECT_MS  3000
+#define WEFT_COLLECTOR_MS          10000 /* for one message */
+#define WEFT_COLLECTOR_ANSWER_MAX  4096  /* bytes of an answer that are looked at */
+
 #endif

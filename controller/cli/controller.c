@@ -10,6 +10,7 @@ int ctl_verb_controller (ctl_call_t *call)
                                    .journal = ctl_call_value (call, "journal", NULL),
                                    .store = ctl_call_value (call, "store", NULL),
                                    .keys = call->keys,
+                                   .otlp = ctl_call_value (call, "otlp", NULL),
                                    .plain_tcp = ctl_call_has (call, "plain-tcp"),
                                    .background = ctl_call_has (call, "background")};
   if (ctl_call_duration (call, "idle-exit", WEFT_FOR_MAX_MS, 0, &options.idle_exit_ms) < 0)

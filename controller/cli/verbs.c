@@ -95,6 +95,7 @@ static const ctl_option_t controller_options[] = {
     {"store", "FILE", "database of executions; else weft.db in the state directory", 0},
     {"tasks-max", "N", "tasks in memory at once, fewer near it are taken, whole ones; 1048576 if not given",
      0},
+    {"otlp", "URL", "send each execution on to an OTLP/HTTP collector, such as http://127.0.0.1:4318", 0},
     {"background", NULL, "return when it listens", 0},
     {"idle-exit", "DURATION", "end when no instance and no client was there for so long", 0},
 };
@@ -187,6 +188,16 @@ static const ctl_option_t show_options[] = {
     OPT_CSV,
 };
 
+static const ctl_option_t export_options[] = {
+    {"format", "NAME",
+     "otlp: spans for a tracing backend; perfetto: JSON for ui.perfetto.dev, chrome://tracing", 0},
+    {"o", "FILE", "write to FILE; - is stdout", 0},
+    {"to", "URL", "with --format otlp: send to an OTLP/HTTP collector, such as http://127.0.0.1:4318", 0},
+    {"name", "NAME", "executions of this name", 0},
+    {"last", "DURATION", "only what began within so long", 0},
+    {"limit", "N", "at most N executions, the newest; 100000 of them if not given", 0},
+};
+
 static const ctl_option_t record_options[] = {
     {"for", "DURATION", "end by itself after so long", 0},
     {"all", NULL, "begin with the oldest that the controller's journal still has", 0},
@@ -251,6 +262,11 @@ const ctl_verb_t ctl_verbs[] = {
      "The page is one file and asks no network for anything; names, addresses and times are in it, no "
      "bodies.",
      OPTIONS (report_options), 0, 1, 0, ctl_verb_report},
+    {"export", "[TASK…|all]", "hand executions to other tools: OTLP collectors, Perfetto",
+     "Which: tasks by the first digits of their ids, those of a --name, or all. In OTLP a task is a trace of "
+     "the same id, a subtask a SERVER span of the same id, a request a CLIENT span of the same id; what is "
+     "not known is left out. A collector that is busy is asked again for a minute.",
+     OPTIONS (export_options), 0, -1, 0, ctl_verb_export},
     {"record", "FILE", "copy what comes in into a file",
      "Begins now and ends with Ctrl-C. The file can be replayed up to its last whole record, whatever ended "
      "the recording.",

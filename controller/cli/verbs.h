@@ -95,6 +95,7 @@ int ctl_verb_tasks (ctl_call_t *call);
 int ctl_verb_show (ctl_call_t *call);
 int ctl_verb_top (ctl_call_t *call);
 int ctl_verb_report (ctl_call_t *call);
+int ctl_verb_export (ctl_call_t *call);
 int ctl_verb_record (ctl_call_t *call);
 int ctl_verb_replay (ctl_call_t *call);
 int ctl_verb_keys (ctl_call_t *call);

@@ -401,6 +401,24 @@ static int answer_ping (ctl_house_t *house, const json_t *request, ctl_reply_t *
   return 0;
 }
 
+static json_t *exporter_json (ctl_exporter_t *exporter)
+{
+  json_t *json = json_object ();
+  ctl_exporter_stats_t stats;
+  if (!exporter)
+    return json;
+  ctl_exporter_stats (exporter, &stats);
+  json_object_set_new (json, "url", ctl_json_text (ctl_exporter_url (exporter)));
+  set_number (json, "sent", stats.sent);
+  set_number (json, "rejected", stats.rejected);
+  set_number (json, "given_up", stats.given_up);
+  set_number (json, "waiting", stats.waiting);
+  set_number (json, "retries", stats.retries);
+  json_object_set_new (json, "failing", json_boolean (stats.failing));
+  json_object_set_new (json, "why", ctl_json_text (stats.why));
+  return json;
+}
+
 static int answer_stats (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
 {
   ctl_correlate_stats_t c;
@@ -438,6 +456,7 @@ static int answer_stats (ctl_house_t *house, const json_t *request, ctl_reply_t 
     set_number (audit, "lost", ctl_audit_lost (house->audit));
   json_object_set_new (reply->body, "strangers", strangers);
   json_object_set_new (reply->body, "audit", audit);
+  json_object_set_new (reply->body, "otlp", exporter_json (house->exporter));
   return 0;
 }
 

@@ -22,7 +22,7 @@
  *   show        task                       -> one frame
  *   journal     segment offset             -> segment, offset, end_segment, end_offset, gaps, a frame of records
  *               (without them: where it ends, and who is there as records)
- *   stats                                  -> intake, correlate, strangers, audit
+ *   stats                                  -> intake, correlate, strangers, audit, otlp
  *   quit
  * One thread. */
 #ifndef CTL_REQUESTS_H
@@ -37,6 +37,7 @@
 #include "../task/store.h"
 #include "audit.h"
 #include "broadcast.h"
+#include "exporter.h"
 #include "guard.h"
 #include "instructions.h"
 #include "intake.h"
@@ -53,10 +54,11 @@ typedef struct {
   ctl_intake_t *intake;       /* may be NULL */
   ctl_journal_t *journal;     /* may be NULL: nothing is remembered (a test) */
   struct ctl_claims_t *claims;
-  ctl_guard_t *guard; /* may be NULL: strangers are not counted (a test) */
-  ctl_audit_t *audit; /* may be NULL: nothing is written down (a test) */
-  const char *who;    /* asks, as the guard named it; set for each request, may be NULL */
-  int quit;           /* set by the request of that name */
+  ctl_guard_t *guard;       /* may be NULL: strangers are not counted (a test) */
+  ctl_exporter_t *exporter; /* may be NULL: nothing goes out */
+  ctl_audit_t *audit;       /* may be NULL: nothing is written down (a test) */
+  const char *who;          /* asks, as the guard named it; set for each request, may be NULL */
+  int quit;                 /* set by the request of that name */
 } ctl_house_t;
 
 typedef struct {

@@ -20,6 +20,7 @@
 #include "checkpoint.h"
 #include "claims.h"
 #include "control.h"
+#include "exporter.h"
 #include "guard.h"
 #include "intake.h"
 #include "overload.h"
@@ -35,14 +36,15 @@ typedef struct {
   ctl_house_t house;
   ctl_control_t *control;
   uint64_t heartbeat_ns, settle_ns, complain_ns, used_ns; /* next, next, next, last; CLOCK_MONOTONIC */
-  uint64_t strangers_ns;                                  /* next complaint of them */
+  uint64_t strangers_ns, collector_ns;                    /* next complaint of them */
   uint64_t heartbeat_seq;
   ctl_checkpoint_t checkpoint;
   ctl_journal_position_t summed; /* as saved */
   uint64_t sums_ns;              /* next */
   ctl_overload_t overload;
-  ctl_intake_stats_t told; /* what the last complaint knew */
-  uint64_t audit_lost;     /* and of the audit */
+  ctl_intake_stats_t told;       /* what the last complaint knew */
+  uint64_t audit_lost;           /* and of the audit */
+  ctl_exporter_stats_t exported; /* and of the exporter */
   int store_failing;
   int unsettled; /* the last run of the sink left something */
   int ending;
@@ -157,6 +159,23 @@ static int make_house (service_t *self)
   return 0;
 }
 
+/* Before anything is recovered: what goes to the store from there goes on, too. */
+static int open_exporter (service_t *self)
+{
+  ctl_collector_t *collector = NULL;
+  char why[200] = "";
+  if (!self->options.otlp)
+    return 0;
+  int rc = ctl_collector_new (self->options.otlp, &collector, why, sizeof why);
+  if (rc == 0)
+    rc = ctl_exporter_new (&collector, self->house.instances, &self->house.exporter);
+  if (rc < 0)
+    weft_log_error ("bad URL '%s' for --otlp: %s", self->options.otlp, *why ? why : weft_status_text (rc));
+  else
+    ctl_sink_onward (self->house.sink, ctl_exporter_put, self->house.exporter);
+  return rc;
+}
+
 static int open_journal (service_t *self)
 {
   ctl_recovery_t recovery = {0};
@@ -239,6 +258,8 @@ static int start (service_t *self)
     rc = make_house (self);
   if (rc == 0)
     rc = make_guard (self);
+  if (rc == 0)
+    rc = open_exporter (self);
   if (rc == 0)
     rc = open_journal (self);
   if (rc == 0)
@@ -376,6 +397,27 @@ static void complain_of_strangers (service_t *self, uint64_t now_ns)
   self->strangers_ns = now_ns + WEFT_COMPLAIN_EVERY_MS * WEFT_NS_PER_MS;
 }
 
+/* When it begins to fail, what it cost since, and that it works again. */
+static void complain_of_collector (service_t *self, uint64_t now_ns)
+{
+  ctl_exporter_stats_t now, *then = &self->exported;
+  if (!self->house.exporter || now_ns < self->collector_ns)
+    return;
+  ctl_exporter_stats (self->house.exporter, &now);
+  uint64_t lost = now.given_up + now.rejected - then->given_up - then->rejected;
+  const char *url = ctl_exporter_url (self->house.exporter);
+  if (lost)
+    weft_log_error ("otlp %s: %llu spans given up: %s; they are in the store, `weft export` sends them again",
+                    url, (unsigned long long) lost, *now.why ? now.why : "too many wait for it");
+  else if (now.failing && !then->failing)
+    weft_log_error ("otlp %s: %s; trying again, nothing is given up yet", url, now.why);
+  if (then->failing && !now.failing)
+    weft_log_error ("otlp %s: works again", url);
+  if (lost || now.failing != then->failing)
+    self->collector_ns = now_ns + WEFT_COMPLAIN_EVERY_MS * WEFT_NS_PER_MS;
+  *then = now;
+}
+
 static void tick (service_t *self, uint64_t now_ns)
 {
   if (ctl_instructions_expire (self->house.instructions, now_ns))
@@ -397,6 +439,7 @@ static void tick (service_t *self, uint64_t now_ns)
     self->complain_ns = now_ns + WEFT_COMPLAIN_EVERY_MS * WEFT_NS_PER_MS;
   }
   complain_of_strangers (self, now_ns);
+  complain_of_collector (self, now_ns);
   if (self->options.idle_exit_ms && now_ns - self->used_ns >= self->options.idle_exit_ms * WEFT_NS_PER_MS)
     self->ending = 1;
 }
@@ -453,6 +496,10 @@ static void end (service_t *self)
   }
   if (self->house.journal)
     settle (self, weft_mono_ns (), 1);
+  if (house->exporter) {
+    ctl_exporter_end (house->exporter);
+    complain_of_collector (self, UINT64_MAX);
+  }
   ctl_control_destroy (&self->control);
   ctl_intake_destroy (&house->intake);
   ctl_broadcast_destroy (&house->broadcast);
@@ -460,6 +507,7 @@ static void end (service_t *self)
   ctl_audit_close (&house->audit);
   ctl_journal_close (&self->house.journal);
   ctl_sink_destroy (&house->sink);
+  ctl_exporter_destroy (&house->exporter);
   ctl_correlate_destroy (&house->correlate);
   ctl_instructions_destroy (&house->instructions);
   ctl_instances_destroy (&house->instances);

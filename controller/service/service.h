@@ -22,6 +22,7 @@ typedef struct {
   int plain_tcp;           /* plain tcp beyond loopback is wanted */
   int background;          /* return when it listens; it lives on in its own session */
   uint64_t idle_exit_ms;   /* 0: never */
+  const char *otlp;        /* URL of a collector; NULL: nothing goes out */
   uint64_t journal_max;    /* bytes */
   uint64_t journal_age_ms; /* 0 is an age, too */
   uint64_t tasks_max;      /* in memory; overload.h says what happens near it */

@@ -10,6 +10,8 @@
 struct ctl_sink_t {
   ctl_correlate_t *correlate;
   ctl_store_t *store;
+  ctl_execution_fn *onward; /* may be NULL */
+  void *onward_arg;
   ctl_execution_t *waiting[WEFT_SINK_MAX];
   uint32_t count;
 };
@@ -22,6 +24,12 @@ ctl_sink_t *ctl_sink_new (ctl_correlate_t *correlate, ctl_store_t *store)
     self->store = store;
   }
   return self;
+}
+
+void ctl_sink_onward (ctl_sink_t *self, ctl_execution_fn *fn, void *arg)
+{
+  self->onward = fn;
+  self->onward_arg = arg;
 }
 
 static void drop (ctl_sink_t *self)
@@ -47,6 +55,8 @@ static int write_out (ctl_sink_t *self)
     rc = ctl_store_put (self->store, self->waiting[n]);
   if (rc == 0)
     rc = ctl_store_commit (self->store);
+  for (uint32_t n = 0; rc == 0 && self->onward && n < self->count; n++)
+    self->onward (&self->waiting[n], self->onward_arg);
   if (rc == 0)
     drop (self);
   return rc;

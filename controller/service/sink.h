@@ -17,6 +17,8 @@ typedef struct ctl_sink_t ctl_sink_t;
 
 /* Borrows both. */
 ctl_sink_t *ctl_sink_new (ctl_correlate_t *correlate, ctl_store_t *store);
+/* What the store has taken goes on to fn, which may keep it as ctl_correlate_each says. */
+void ctl_sink_onward (ctl_sink_t *self, ctl_execution_fn *fn, void *arg);
 /* Frees what the store never took. */
 void ctl_sink_destroy (ctl_sink_t **self_p);
 /* Moves what is settled at now_ns (CLOCK_MONOTONIC), or `all`, and commits. 1: there is more (K2), call
