@@ -14,12 +14,14 @@
 #define POOL_LEAST      25u
 #define WITNESSES_LEAST 4u
 #define WITNESSES_MOST  20u
+#define HALF_AS_SLOW    0.5 /* a witness takes this much of what the slowest take longer */
+#define APART           0.5 /* of what they take longer: two ends so far apart are two incidents */
 #define FENCE           5.0
 #define FENCE_SHARE     0.05     /* of the median duration, at least */
 #define FENCE_LEAST_NS  100000.0 /* a wake-up more or less is nothing that one could mend */
 #define LOWER_FACTOR    2.5 /* of the lower half's spread: what is in many executions hides in the upper one */
 #define WEIGHT          0.25
-#define OUTGROWN        0.33
+#define OUTGROWN        0.4
 #define MOST_WITNESSES  0.6
 #define CHANCE_LEAST    0.05
 #define CHANCE_ALL      0.01
@@ -41,7 +43,7 @@ typedef struct {
   crowd_t all, usual, slow, witness;
   float *column;
   double median_ns, excess_ns; /* of all; mean of the slow minus mean of the usual */
-  uint32_t tried;              /* traits in which anything takes time */
+  double chances;              /* sum over all traits in which anything takes time */
   ctl_why_t *out;
 } work_t;
 
@@ -89,22 +91,29 @@ static int crowd_fill (const work_t *work, crowd_t *crowd)
   return 0;
 }
 
-static int overlap (const ctl_sample_t *a, const ctl_sample_t *b)
+static double longer_ns (const work_t *work, const ctl_sample_t *sample)
 {
-  return a->start_ns < b->start_ns + b->duration_ns && b->start_ns < a->start_ns + a->duration_ns;
+  return (double) sample->duration_ns - work->median_ns;
 }
 
-/* Y3: from the slowest on, each that overlaps none of those before. */
+/* What was held up by the same thing goes on at the same time. */
+static int is_same_incident (const work_t *work, const ctl_sample_t *a, const ctl_sample_t *b)
+{
+  double longer = longer_ns (work, a) < longer_ns (work, b) ? longer_ns (work, a) : longer_ns (work, b);
+  double apart = (double) (a->start_ns + a->duration_ns) - (double) (b->start_ns + b->duration_ns);
+  return fabs (apart) < APART * longer;
+}
+
+/* Y3: from the slowest on, each that ended at another time than those before. */
 static void choose_witnesses (work_t *work, const ctl_sample_t *slow, uint32_t slows, uint64_t complete)
 {
   uint64_t pool = (uint64_t) ((double) complete * POOL_SHARE);
   pool = pool < POOL_LEAST ? POOL_LEAST : pool;
   pool = pool > slows ? slows : pool;
-  uint32_t most = work->slow.count > WITNESSES_MOST ? WITNESSES_MOST : work->slow.count;
-  for (uint32_t i = 0; i < pool && work->witness.count < most; i++) {
-    int alone = (double) slow[i].duration_ns > work->median_ns;
+  for (uint32_t i = 0; i < pool && work->witness.count < WITNESSES_MOST; i++) {
+    int alone = longer_ns (work, &slow[i]) > HALF_AS_SLOW * work->excess_ns;
     for (uint32_t k = 0; k < work->witness.count && alone; k++)
-      alone = !overlap (&slow[i], work->witness.sample[k]);
+      alone = !is_same_incident (work, &slow[i], work->witness.sample[k]);
     if (alone)
       work->witness.sample[work->witness.count++] = &slow[i];
   }
@@ -131,6 +140,7 @@ static int choose (work_t *work, const ctl_sample_t *sample, uint32_t samples, c
   for (uint32_t i = 0; i < slows && i < wanted; i++)
     work->slow.sample[work->slow.count++] = &slow[i];
   work->median_ns = count ? (double) work->all.sample[count / 2]->duration_ns : 0;
+  work->excess_ns = mean_duration (&work->slow) - mean_duration (&work->usual);
   choose_witnesses (work, slow, slows, complete);
   return 0;
 }
@@ -173,25 +183,30 @@ static double tail_of (uint32_t tries, uint32_t hits, double chance)
   return sum;
 }
 
-static int is_named (work_t *work, uint32_t trait, uint32_t *ret_hits)
+/* How often chance strikes a trait: as often as it takes of the time. */
+static double chance_of (const work_t *work, uint32_t trait)
 {
-  double median_ns, fence_ns = fence_of (work, trait, &median_ns);
   double usual_ns = mean_duration (&work->usual);
   double share = usual_ns > 0 ? work->usual.mean[trait] / usual_ns : 0;
+  return share < CHANCE_LEAST ? CHANCE_LEAST : share;
+}
+
+static int is_named (work_t *work, uint32_t trait, uint32_t *ret_hits)
+{
+  double median_ns, fence_ns = fence_of (work, trait, &median_ns), chance = chance_of (work, trait);
+  double least = chance + OUTGROWN * (1 - chance), mine = CHANCE_ALL * chance / work->chances;
   uint32_t hits = 0, beyond = 0;
   for (uint32_t i = 0; i < work->witness.count; i++) {
     double more_ns = (double) work->witness.value[(size_t) i * work->width + trait] - median_ns;
-    double longer_ns = (double) work->witness.sample[i]->duration_ns - work->median_ns;
-    hits += more_ns > fence_ns && more_ns - share * longer_ns > OUTGROWN * longer_ns;
+    hits += more_ns > fence_ns && more_ns > least * longer_ns (work, work->witness.sample[i]);
   }
   for (uint32_t i = 0; i < work->usual.count; i++)
     beyond += (double) work->usual.value[(size_t) i * work->width + trait] > median_ns + fence_ns;
-  double chance = (double) beyond / (work->usual.count ? work->usual.count : 1);
-  chance = chance < share ? share : chance;
-  chance = chance < CHANCE_LEAST ? CHANCE_LEAST : chance;
+  double often = (double) beyond / work->usual.count;
+  chance = chance < often ? often : chance;
   *ret_hits = hits;
   return chance < 1 && hits >= WITNESSES_LEAST && hits >= MOST_WITNESSES * work->witness.count &&
-         tail_of (work->witness.count, hits, chance) * work->tried <= CHANCE_ALL;
+         tail_of (work->witness.count, hits, chance) <= mine;
 }
 
 /* Edges before what comprises them; of one level the larger difference first. */
@@ -227,15 +242,21 @@ static double told_of (const work_t *work, const find_t *chosen, uint32_t count,
   return told_ns;
 }
 
+/* One that comprises a single edge is that edge. */
+static int is_tried (const work_t *work, uint32_t trait)
+{
+  const ctl_trait_key_t *key = &work->traits->key[trait / CTL_TRAIT_COUNT];
+  return (key->level == CTL_TRAIT_EDGE || key->edges > 1) &&
+         (work->slow.mean[trait] > 0 || work->usual.mean[trait] > 0);
+}
+
 static uint32_t search (work_t *work, find_t *finds)
 {
   uint32_t found = 0, chosen = 0;
   for (uint32_t t = 0; t < work->width; t++) {
-    const ctl_trait_key_t *key = &work->traits->key[t / CTL_TRAIT_COUNT];
     double more_ns = work->slow.mean[t] - work->usual.mean[t];
     uint32_t hits;
-    if ((key->level != CTL_TRAIT_EDGE && key->edges < 2) || more_ns < WEIGHT * work->excess_ns ||
-        !is_named (work, t, &hits))
+    if (!is_tried (work, t) || more_ns < WEIGHT * work->excess_ns || !is_named (work, t, &hits))
       continue;
     finds[found++] = (find_t){t, more_ns, hits};
   }
@@ -410,7 +431,8 @@ static int judge (work_t *work, const ctl_analysis_orphan_t *orphans, uint32_t o
   find_t *finds = calloc (work->width + 1u, sizeof *finds);
   if (rc == 0 && work->column && finds) {
     for (uint32_t t = 0; t < work->width; t++)
-      work->tried += work->slow.mean[t] > 0 || work->usual.mean[t] > 0;
+      if (is_tried (work, t))
+        work->chances += chance_of (work, t);
     uint32_t found = work->excess_ns > SLOWER_LEAST * work->median_ns ? search (work, finds) : 0;
     conclude (work, finds, found, orphans, orphan_count);
   } else {
@@ -436,7 +458,6 @@ int ctl_why (const ctl_places_t *places, const ctl_sample_t *sample, uint32_t sa
     ret_why->slow = work.slow.count;
     ret_why->slow_ns = (uint64_t) mean_duration (&work.slow);
     ret_why->mean_ns = (uint64_t) mean_duration (&work.usual);
-    work.excess_ns = mean_duration (&work.slow) - mean_duration (&work.usual);
     if (rc == 0) {
       work.width = work.traits->keys * CTL_TRAIT_COUNT;
       rc = judge (&work, orphans, orphan_count);
