@@ -6,6 +6,7 @@
 #define TEST_SHOP_H
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
