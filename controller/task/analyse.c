@@ -10,31 +10,12 @@
 
 #include "../../common/ids.h"
 #include "../../common/status.h"
+#include "edges.h"
 #include "mix.h"
 #include "names.h"
-
-#define PATHS_MAX 1024u /* rows of one task name; deeper or wider trees lose their rarest rows */
-#define NO_PATH   UINT32_MAX
-
-/* A row: service, VM and name below another row. */
-typedef struct {
-  uint32_t parent, depth;
-  uint32_t service, vm, name; /* ctl_names_id */
-  ctl_hop_t hop;
-} path_t;
-
-/* What one execution adds to one row. */
-typedef struct {
-  uint32_t path, calls;
-  uint64_t self_ns;
-} part_t;
-
-typedef struct {
-  uint64_t hash;
-  uint64_t duration_ns, network_ns;
-  part_t *part; /* NULL: not among those that the rows are made of */
-  uint32_t parts;
-} sample_t;
+#include "places.h"
+#include "rows.h"
+#include "why.h"
 
 typedef struct {
   uint32_t name, service; /* ctl_names_id */
@@ -42,10 +23,13 @@ typedef struct {
   uint64_t max_ns, total_ns;
   uint8_t slowest[WEFT_TASK_ID_SIZE];
   uint64_t keep, keep_parts; /* thresholds of the hash, inclusive */
-  sample_t *sample;
+  ctl_sample_t *sample;
   uint32_t samples, sample_capacity, with_parts;
-  path_t *path;
-  uint32_t paths, path_capacity;
+  ctl_sample_t *slow; /* complete ones, all with parts: the slowest are among them */
+  uint32_t slows, slow_capacity;
+  ctl_sample_t least; /* what is behind this is none of the slowest; no duration: not full yet */
+  ctl_places_t places;
+  uint64_t more_edges;
 } group_t;
 
 struct ctl_analyse_t {
@@ -57,8 +41,8 @@ struct ctl_analyse_t {
   uint32_t orphans, orphan_capacity;
   uint64_t executions, complete, orphan_trees, truncated;
   uint64_t hops[CTL_HOP_COUNT];
-  uint32_t path_of[WEFT_SUBTASKS_PER_TASK_MAX]; /* of the execution in hand */
-  part_t part[PATHS_MAX];
+  ctl_edges_t *edges;
+  ctl_places_work_t work; /* the execution in hand */
 };
 
 ctl_analyse_t *ctl_analyse_new (void)
@@ -67,9 +51,21 @@ ctl_analyse_t *ctl_analyse_new (void)
   if (!self)
     return NULL;
   self->names = ctl_names_new ();
-  if (!self->names)
+  self->edges = ctl_edges_new ();
+  if (!self->names || !self->edges)
     ctl_analyse_destroy (&self);
   return self;
+}
+
+static void group_clear (group_t *group)
+{
+  for (uint32_t k = 0; k < group->samples; k++)
+    free (group->sample[k].part);
+  for (uint32_t k = 0; k < group->slows; k++)
+    free (group->slow[k].part);
+  free (group->sample);
+  free (group->slow);
+  ctl_places_clear (&group->places);
 }
 
 void ctl_analyse_destroy (ctl_analyse_t **self_p)
@@ -77,15 +73,13 @@ void ctl_analyse_destroy (ctl_analyse_t **self_p)
   ctl_analyse_t *self = *self_p;
   if (!self)
     return;
-  for (uint32_t i = 0; i < self->groups; i++) {
-    for (uint32_t k = 0; k < self->group[i].samples; k++)
-      free (self->group[i].sample[k].part);
-    free (self->group[i].sample);
-    free (self->group[i].path);
-  }
+  for (uint32_t i = 0; i < self->groups; i++)
+    group_clear (&self->group[i]);
   free (self->group);
   free (self->orphan);
+  ctl_edges_destroy (&self->edges);
   ctl_names_destroy (&self->names);
+  ctl_places_work_clear (&self->work);
   free (self);
   *self_p = NULL;
 }
@@ -171,87 +165,7 @@ static int group_of (ctl_analyse_t *self, const ctl_execution_t *execution, grou
   return 0;
 }
 
-static int path_of (ctl_analyse_t *self, group_t *group, const ctl_subtask_t *subtask, uint32_t parent,
-                    uint32_t *ret_path)
-{
-  path_t wanted = {.parent = parent, .depth = subtask->depth, .hop = subtask->hop};
-  int rc = text_id (self, subtask->service, &wanted.service);
-  if (rc == 0)
-    rc = text_id (self, subtask->vm, &wanted.vm);
-  if (rc == 0)
-    rc = text_id (self, subtask->name, &wanted.name);
-  if (rc)
-    return rc;
-  for (uint32_t i = 0; i < group->paths; i++) {
-    const path_t *path = &group->path[i];
-    if (path->parent == parent && path->name == wanted.name && path->service == wanted.service &&
-        path->vm == wanted.vm) {
-      *ret_path = i;
-      return 0;
-    }
-  }
-  if (group->paths == PATHS_MAX) {
-    *ret_path = NO_PATH;
-    return 0;
-  }
-  void *array = group->path;
-  rc = grow (&array, group->paths, &group->path_capacity, sizeof *group->path);
-  group->path = array;
-  if (rc)
-    return rc;
-  *ret_path = group->paths;
-  group->path[group->paths++] = wanted;
-  return 0;
-}
-
-/* Time between caller and callee; two clocks that disagree make no negative network. */
-static uint64_t network_ns (const ctl_execution_t *execution)
-{
-  uint64_t sum_ns = 0;
-  for (uint32_t i = 0; i < execution->count; i++) {
-    const ctl_subtask_t *hop = &execution->subtasks[i];
-    uint64_t outer_ns = hop->answered_ns - hop->sent_ns, inner_ns = hop->end_ns - hop->start_ns;
-    if (hop->hop == CTL_HOP_PROVEN && hop->sent_ns && outer_ns > inner_ns)
-      sum_ns += outer_ns - inner_ns;
-  }
-  return sum_ns;
-}
-
-static int fill_parts (ctl_analyse_t *self, group_t *group, const ctl_execution_t *execution,
-                       sample_t *sample)
-{
-  uint32_t parts = 0;
-  for (uint32_t i = 0; i < execution->count && i < WEFT_SUBTASKS_PER_TASK_MAX; i++) {
-    const ctl_subtask_t *subtask = &execution->subtasks[i];
-    uint32_t parent = subtask->parent == CTL_NO_PARENT ? NO_PATH : self->path_of[subtask->parent], path;
-    self->path_of[i] = NO_PATH;
-    if (subtask->parent != CTL_NO_PARENT && parent == NO_PATH)
-      continue; /* below a row that was left out */
-    int rc = path_of (self, group, subtask, parent, &path);
-    if (rc)
-      return rc;
-    self->path_of[i] = path;
-    if (path == NO_PATH)
-      continue;
-    uint32_t k = 0;
-    while (k < parts && self->part[k].path != path)
-      k++;
-    if (k == parts)
-      self->part[parts++] = (part_t){.path = path};
-    uint32_t calls = subtask->hop == CTL_HOP_OPAQUE ? subtask->calls : 1;
-    self->part[k].calls +=
-        calls < UINT32_MAX - self->part[k].calls ? calls : UINT32_MAX - self->part[k].calls;
-    self->part[k].self_ns += subtask->self_ns;
-  }
-  sample->part = malloc ((parts ? parts : 1) * sizeof *sample->part);
-  if (!sample->part)
-    return WEFT_E_NOMEM;
-  memcpy (sample->part, self->part, parts * sizeof *sample->part);
-  sample->parts = parts;
-  return 0;
-}
-
-static void drop_parts (group_t *group, sample_t *sample)
+static void drop_parts (group_t *group, ctl_sample_t *sample)
 {
   if (!sample->part)
     return;
@@ -280,23 +194,63 @@ static void thin_out (group_t *group)
   }
 }
 
-static int add_sample (ctl_analyse_t *self, group_t *group, const ctl_execution_t *execution)
+/* The slowest first; equally slow ones in an order that is the same in every run. */
+static int compare_slow (const void *left, const void *right)
 {
-  sample_t sample = {.hash = hash_of (execution->task), .duration_ns = execution->duration_ns};
-  if (sample.hash > group->keep)
+  const ctl_sample_t *a = left, *b = right;
+  if (a->duration_ns != b->duration_ns)
+    return a->duration_ns > b->duration_ns ? -1 : 1;
+  return a->hash < b->hash ? -1 : a->hash > b->hash;
+}
+
+/* Twice as many as are wanted are let in before the slower half of them stays: O(log) an execution. */
+static int add_slow (ctl_analyse_t *self, group_t *group, const ctl_execution_t *execution,
+                     const ctl_sample_t *sample)
+{
+  if (!execution->complete || (group->least.duration_ns && compare_slow (sample, &group->least) > 0))
     return 0;
-  void *array = group->sample;
-  int rc = grow (&array, group->samples, &group->sample_capacity, sizeof *group->sample);
-  group->sample = array;
+  void *array = group->slow;
+  int rc = grow (&array, group->slows, &group->slow_capacity, sizeof *group->slow);
+  group->slow = array;
+  ctl_sample_t *one = &group->slow[group->slows];
+  if (rc == 0) {
+    *one = *sample;
+    rc = ctl_places_parts (&group->places, &self->work, execution, one);
+  }
   if (rc)
     return rc;
-  if (sample.hash <= group->keep_parts) {
-    sample.network_ns = network_ns (execution);
-    rc = fill_parts (self, group, execution, &sample);
-    if (rc)
-      return rc;
-    group->with_parts++;
+  if (++group->slows < 2 * CTL_WHY_SLOW_MAX)
+    return 0;
+  qsort (group->slow, group->slows, sizeof *group->slow, compare_slow);
+  while (group->slows > CTL_WHY_SLOW_MAX)
+    free (group->slow[--group->slows].part);
+  group->least = group->slow[group->slows - 1];
+  return 0;
+}
+
+static int add_sample (ctl_analyse_t *self, group_t *group, const ctl_execution_t *execution)
+{
+  ctl_sample_t sample = {.hash = hash_of (execution->task),
+                         .start_ns = execution->start_ns,
+                         .duration_ns = execution->duration_ns,
+                         .complete = execution->complete};
+  int rc = ctl_places_begin (&self->work, self->names, execution);
+  if (rc == 0)
+    rc = ctl_edges_add (self->edges, (uint32_t) (group - self->group), sample.hash, execution, &self->work,
+                        &group->more_edges);
+  if (rc == 0)
+    rc = add_slow (self, group, execution, &sample);
+  if (rc || sample.hash > group->keep)
+    return rc;
+  void *array = group->sample;
+  rc = grow (&array, group->samples, &group->sample_capacity, sizeof *group->sample);
+  group->sample = array;
+  if (rc == 0 && sample.hash <= group->keep_parts) {
+    rc = ctl_places_parts (&group->places, &self->work, execution, &sample);
+    group->with_parts += rc == 0;
   }
+  if (rc)
+    return rc;
   group->sample[group->samples++] = sample;
   thin_out (group);
   return 0;
@@ -340,139 +294,13 @@ int ctl_analyse_add (ctl_analyse_t *self, const ctl_execution_t *execution)
 
 static int compare_samples (const void *left, const void *right)
 {
-  const sample_t *a = left, *b = right;
+  const ctl_sample_t *a = left, *b = right;
   if (a->duration_ns != b->duration_ns)
     return a->duration_ns < b->duration_ns ? -1 : 1;
   return a->hash < b->hash ? -1 : a->hash > b->hash;
 }
 
-/* The smallest duration that at least `percent` of the executions do not exceed. */
-static uint64_t percentile (const sample_t *sample, uint32_t samples, uint32_t percent)
-{
-  uint64_t rank = ((uint64_t) samples * percent + 99) / 100;
-  return samples ? sample[rank ? rank - 1 : 0].duration_ns : 0;
-}
-
-/* Sums per row while it is being worked out. */
-typedef struct {
-  uint64_t calls, self_ns;
-} sum_t;
-
-/* Rows in tree order: each below its parent, the most expensive first. */
-typedef struct {
-  uint32_t path, parent;
-  uint64_t self_ns;
-  const char *service, *name;
-} place_t;
-
-static int compare_places (const void *left, const void *right)
-{
-  const place_t *a = left, *b = right;
-  if (a->parent != b->parent)
-    return a->parent < b->parent ? -1 : 1;
-  if (a->self_ns != b->self_ns)
-    return a->self_ns > b->self_ns ? -1 : 1;
-  int order = strcmp (a->service, b->service);
-  return order ? order : strcmp (a->name, b->name);
-}
-
-static uint32_t first_of (const place_t *place, uint32_t places, uint32_t parent)
-{
-  uint32_t low = 0, high = places;
-  while (low < high) {
-    uint32_t middle = low + (high - low) / 2;
-    if (place[middle].parent < parent)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
-typedef struct {
-  const ctl_analyse_t *self;
-  const group_t *group;
-  const sum_t *sum;
-  place_t *place;
-  uint32_t places;
-  uint32_t *stack; /* places yet to come, the next one last */
-  ctl_analysis_name_t *out;
-} rows_t;
-
-static void emit_row (rows_t *rows, const place_t *place)
-{
-  const path_t *path = &rows->group->path[place->path];
-  const sum_t *sum = &rows->sum[place->path];
-  ctl_analysis_row_t *row = &rows->out->rows[rows->out->row_count++];
-  row->service = ctl_names_text (rows->self->names, path->service);
-  row->vm = ctl_names_text (rows->self->names, path->vm);
-  row->name = ctl_names_text (rows->self->names, path->name);
-  row->depth = path->depth;
-  row->hop = path->hop;
-  row->calls = (double) sum->calls / rows->out->sample;
-  row->self_ns = sum->self_ns / rows->out->sample;
-  row->share = rows->out->mean_ns ? (double) row->self_ns / (double) rows->out->mean_ns : 0;
-}
-
-static void emit_rows (rows_t *rows)
-{
-  uint32_t depth = 0, path = NO_PATH;
-  qsort (rows->place, rows->places, sizeof *rows->place, compare_places);
-  for (;;) {
-    uint32_t from = first_of (rows->place, rows->places, path), to = from;
-    while (to < rows->places && rows->place[to].parent == path)
-      to++;
-    while (to > from)
-      rows->stack[depth++] = --to;
-    if (!depth)
-      return;
-    const place_t *place = &rows->place[rows->stack[--depth]];
-    emit_row (rows, place);
-    path = place->path;
-  }
-}
-
-/* The middle half of the executions that have parts: what is usual, not what is extreme. */
-static int finish_rows (const ctl_analyse_t *self, const group_t *group, ctl_analysis_name_t *out)
-{
-  uint64_t low_ns = percentile (group->sample, group->samples, 25);
-  uint64_t high_ns = percentile (group->sample, group->samples, 75);
-  uint64_t duration_ns = 0, gap_ns = 0;
-  sum_t *sum = calloc (group->paths + 1u, sizeof *sum);
-  place_t *place = calloc (group->paths + 1u, sizeof *place);
-  uint32_t *stack = calloc (group->paths + 1u, sizeof *stack);
-  out->rows = calloc (group->paths + 1u, sizeof *out->rows);
-  rows_t rows = {.self = self, .group = group, .sum = sum, .place = place, .stack = stack, .out = out};
-  int rc = sum && place && stack && out->rows ? 0 : WEFT_E_NOMEM;
-  for (uint32_t i = 0; i < group->samples && rc == 0; i++) {
-    const sample_t *sample = &group->sample[i];
-    if (!sample->part || sample->duration_ns < low_ns || sample->duration_ns > high_ns)
-      continue;
-    out->sample++;
-    duration_ns += sample->duration_ns;
-    gap_ns += sample->network_ns;
-    for (uint32_t k = 0; k < sample->parts; k++) {
-      sum[sample->part[k].path].calls += sample->part[k].calls;
-      sum[sample->part[k].path].self_ns += sample->part[k].self_ns;
-    }
-  }
-  if (rc == 0 && out->sample) {
-    out->mean_ns = duration_ns / out->sample;
-    out->network_ns = gap_ns / out->sample;
-    for (uint32_t i = 0; i < group->paths; i++)
-      if (sum[i].calls)
-        place[rows.places++] = (place_t){i, group->path[i].parent, sum[i].self_ns,
-                                         ctl_names_text (self->names, group->path[i].service),
-                                         ctl_names_text (self->names, group->path[i].name)};
-    emit_rows (&rows);
-  }
-  free (sum);
-  free (place);
-  free (stack);
-  return rc;
-}
-
-static int finish_name (const ctl_analyse_t *self, group_t *group, ctl_analysis_name_t *out)
+static int finish_name (ctl_analyse_t *self, group_t *group, ctl_analysis_name_t *out)
 {
   if (group->samples > 1)
     qsort (group->sample, group->samples, sizeof *group->sample, compare_samples);
@@ -481,13 +309,23 @@ static int finish_name (const ctl_analyse_t *self, group_t *group, ctl_analysis_
   out->executions = group->executions;
   out->complete = group->complete;
   out->errors = group->errors;
-  out->p50_ns = percentile (group->sample, group->samples, 50);
-  out->p90_ns = percentile (group->sample, group->samples, 90);
-  out->p99_ns = percentile (group->sample, group->samples, 99);
+  out->p50_ns = ctl_samples_percentile (group->sample, group->samples, 50);
+  out->p90_ns = ctl_samples_percentile (group->sample, group->samples, 90);
+  out->p99_ns = ctl_samples_percentile (group->sample, group->samples, 99);
   out->max_ns = group->max_ns;
   out->total_ns = group->total_ns;
   memcpy (out->slowest, group->slowest, WEFT_TASK_ID_SIZE);
-  return finish_rows (self, group, out);
+  out->more_edges = group->more_edges;
+  if (group->slows > 1)
+    qsort (group->slow, group->slows, sizeof *group->slow, compare_slow);
+  uint32_t slows = group->slows < CTL_WHY_SLOW_MAX ? group->slows : CTL_WHY_SLOW_MAX;
+  int rc = ctl_rows (&group->places, group->sample, group->samples, out);
+  if (rc == 0)
+    rc = ctl_edges_of (self->edges, (uint32_t) (group - self->group), &out->edges, &out->edge_count);
+  if (rc == 0)
+    rc = ctl_why (&group->places, group->sample, group->samples, group->slow, slows, group->complete,
+                  self->orphan, self->orphans, &out->why);
+  return rc;
 }
 
 static int compare_names (const void *left, const void *right)

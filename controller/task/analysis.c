@@ -15,8 +15,10 @@ void ctl_analysis_destroy (ctl_analysis_t **self_p)
   ctl_analysis_t *self = *self_p;
   if (!self)
     return;
-  for (uint32_t i = 0; i < self->name_count; i++)
+  for (uint32_t i = 0; i < self->name_count; i++) {
     free (self->names[i].rows);
+    free (self->names[i].edges);
+  }
   free (self->names);
   free (self->orphans);
   json_decref (self->text);
@@ -39,6 +41,63 @@ static json_t *done (json_t *json, int rc)
   return NULL;
 }
 
+const char *ctl_why_kind_text (ctl_why_kind_t kind)
+{
+  static const char *const texts[] = {
+#define XX(name, text) text,
+    CTL_WHY_KIND_MAP (XX)
+#undef XX
+  };
+  return (unsigned) kind < CTL_WHY_KIND_COUNT ? texts[kind] : "";
+}
+
+const char *ctl_why_verdict_text (ctl_why_verdict_t verdict)
+{
+  static const char *const texts[] = {
+#define XX(name, text) text,
+    CTL_WHY_VERDICT_MAP (XX)
+#undef XX
+  };
+  return (unsigned) verdict < CTL_WHY_VERDICT_COUNT ? texts[verdict] : "";
+}
+
+/* The numbers of a row, an edge, a cause and a verdict, in their order. */
+#define ROW_NUMBER_MAP(XX)                                                                                   \
+  XX (children_ns)                                                                                           \
+  XX (network_ns)                                                                                            \
+  XX (queue_ns)                                                                                              \
+  XX (critical_ns)                                                                                           \
+  XX (parallel)
+#define EDGE_NUMBER_MAP(XX)                                                                                  \
+  XX (calls)                                                                                                 \
+  XX (errors)                                                                                                \
+  XX (p50_ns)                                                                                                \
+  XX (p90_ns)                                                                                                \
+  XX (p99_ns)                                                                                                \
+  XX (max_ns)
+#define CAUSE_NUMBER_MAP(XX)                                                                                 \
+  XX (more_ns)                                                                                               \
+  XX (each_ns)                                                                                               \
+  XX (usual_ns)
+#define CAUSE_REAL_MAP(XX)                                                                                   \
+  XX (calls)                                                                                                 \
+  XX (usual_calls)                                                                                           \
+  XX (failed)
+#define WHY_NUMBER_MAP(XX)                                                                                   \
+  XX (slow)                                                                                                  \
+  XX (of)                                                                                                    \
+  XX (slow_ns)                                                                                               \
+  XX (mean_ns)                                                                                               \
+  XX (other_ns)                                                                                              \
+  XX (unknown)
+/* What an edge and a cause are called. */
+#define PLACE_TEXT_MAP(XX)                                                                                   \
+  XX (from_service)                                                                                          \
+  XX (from_name)                                                                                             \
+  XX (service)                                                                                               \
+  XX (vm)                                                                                                    \
+  XX (name)
+
 static json_t *row_json (const ctl_analysis_row_t *row)
 {
   json_t *json = json_object ();
@@ -50,6 +109,53 @@ static json_t *row_json (const ctl_analysis_row_t *row)
   rc |= json_object_set_new (json, "calls", json_real (row->calls));
   rc |= json_object_set_new (json, "self_ns", number (row->self_ns));
   rc |= json_object_set_new (json, "share", json_real (row->share));
+#define XX(field) rc |= json_object_set_new (json, #field, number (row->field));
+  ROW_NUMBER_MAP (XX)
+#undef XX
+  return done (json, rc);
+}
+
+static json_t *edge_json (const ctl_analysis_edge_t *edge)
+{
+  json_t *json = json_object ();
+  int rc = 0;
+#define XX(field) rc |= json_object_set_new (json, #field, ctl_utf8_json (edge->field));
+  PLACE_TEXT_MAP (XX)
+#undef XX
+  rc |= json_object_set_new (json, "hop", json_string (ctl_hop_text (edge->hop)));
+#define XX(field) rc |= json_object_set_new (json, #field, number (edge->field));
+  EDGE_NUMBER_MAP (XX)
+#undef XX
+  return done (json, rc);
+}
+
+static json_t *cause_json (const ctl_why_cause_t *cause)
+{
+  json_t *json = json_object ();
+  int rc = json_object_set_new (json, "kind", json_string (ctl_why_kind_text (cause->kind)));
+#define XX(field) rc |= json_object_set_new (json, #field, ctl_utf8_json (cause->field));
+  PLACE_TEXT_MAP (XX)
+#undef XX
+  rc |= json_object_set_new (json, "hop", json_string (ctl_hop_text (cause->hop)));
+#define XX(field) rc |= json_object_set_new (json, #field, number (cause->field));
+  CAUSE_NUMBER_MAP (XX)
+#undef XX
+#define XX(field) rc |= json_object_set_new (json, #field, json_real (cause->field));
+  CAUSE_REAL_MAP (XX)
+#undef XX
+  return done (json, rc);
+}
+
+static json_t *why_json (const ctl_why_t *why)
+{
+  json_t *json = json_object (), *causes = json_array ();
+  int rc = json_object_set_new (json, "verdict", json_string (ctl_why_verdict_text (why->verdict)));
+  for (uint32_t i = 0; i < why->cause_count; i++)
+    rc |= json_array_append_new (causes, cause_json (&why->causes[i]));
+#define XX(field) rc |= json_object_set_new (json, #field, number (why->field));
+  WHY_NUMBER_MAP (XX)
+#undef XX
+  rc |= json_object_set_new (json, "causes", causes);
   return done (json, rc);
 }
 
@@ -65,12 +171,13 @@ static json_t *row_json (const ctl_analysis_row_t *row)
   XX (total_ns)                                                                                              \
   XX (mean_ns)                                                                                               \
   XX (network_ns)                                                                                            \
-  XX (sample)
+  XX (sample)                                                                                                \
+  XX (more_edges)
 
 static json_t *name_json (const ctl_analysis_name_t *name)
 {
   char slowest[2 * WEFT_TASK_ID_SIZE];
-  json_t *json = json_object (), *rows = json_array ();
+  json_t *json = json_object (), *rows = json_array (), *edges = json_array ();
   int rc = 0;
   weft_hex_put (slowest, name->slowest, WEFT_TASK_ID_SIZE);
   for (uint32_t i = 0; i < name->row_count; i++)
@@ -82,6 +189,10 @@ static json_t *name_json (const ctl_analysis_name_t *name)
 #undef XX
   rc |= json_object_set_new (json, "slowest", json_stringn (slowest, sizeof slowest));
   rc |= json_object_set_new (json, "rows", rows);
+  for (uint32_t i = 0; i < name->edge_count; i++)
+    rc |= json_array_append_new (edges, edge_json (&name->edges[i]));
+  rc |= json_object_set_new (json, "edges", edges);
+  rc |= json_object_set_new (json, "why", why_json (&name->why));
   return done (json, rc);
 }
 
@@ -180,9 +291,71 @@ static ctl_hop_t hop_at (const json_t *json, int *rc)
   return CTL_HOP_ROOT;
 }
 
+static void edge_from (const json_t *json, ctl_analysis_edge_t *edge, int *rc)
+{
+#define XX(field) edge->field = text_at (json, #field, rc);
+  PLACE_TEXT_MAP (XX)
+#undef XX
+  edge->hop = hop_at (json, rc);
+#define XX(field) edge->field = number_at (json, #field, INT64_MAX, rc);
+  EDGE_NUMBER_MAP (XX)
+#undef XX
+}
+
+/* Which of `count` texts stands under `key`. */
+static int one_of (const json_t *json, const char *key, const char *(*text_of) (int), int count, int *rc)
+{
+  const char *text = text_at (json, key, rc);
+  for (int i = 0; i < count; i++)
+    if (strcmp (text, text_of (i)) == 0)
+      return i;
+  *rc = WEFT_E_MALFORMED;
+  return 0;
+}
+
+static const char *kind_text (int kind)
+{
+  return ctl_why_kind_text ((ctl_why_kind_t) kind);
+}
+
+static const char *verdict_text (int verdict)
+{
+  return ctl_why_verdict_text ((ctl_why_verdict_t) verdict);
+}
+
+static void cause_from (const json_t *json, ctl_why_cause_t *cause, int *rc)
+{
+  cause->kind = (ctl_why_kind_t) one_of (json, "kind", kind_text, CTL_WHY_KIND_COUNT, rc);
+#define XX(field) cause->field = text_at (json, #field, rc);
+  PLACE_TEXT_MAP (XX)
+#undef XX
+  cause->hop = hop_at (json, rc);
+#define XX(field) cause->field = number_at (json, #field, INT64_MAX, rc);
+  CAUSE_NUMBER_MAP (XX)
+#undef XX
+#define XX(field) cause->field = real_at (json, #field, rc);
+  CAUSE_REAL_MAP (XX)
+#undef XX
+}
+
+static void why_from (const json_t *json, ctl_why_t *why, int *rc)
+{
+  const json_t *causes = json_object_get (json, "causes");
+  why->verdict = (ctl_why_verdict_t) one_of (json, "verdict", verdict_text, CTL_WHY_VERDICT_COUNT, rc);
+#define XX(field)                                                                                            \
+  why->field = (__typeof__ (why->field)) number_at (                                                         \
+      json, #field, sizeof why->field == 4 ? UINT32_MAX : (uint64_t) INT64_MAX, rc);
+  WHY_NUMBER_MAP (XX)
+#undef XX
+  if (!json_is_array (causes) || json_array_size (causes) > CTL_WHY_CAUSES_MAX)
+    *rc = WEFT_E_MALFORMED;
+  for (size_t i = 0; i < json_array_size (causes) && *rc == 0; i++)
+    cause_from (json_array_get (causes, i), &why->causes[why->cause_count++], rc);
+}
+
 static void name_from (const json_t *json, ctl_analysis_name_t *name, int *rc)
 {
-  const json_t *rows;
+  const json_t *rows, *edges;
   name->name = text_at (json, "name", rc);
   name->service = text_at (json, "service", rc);
 #define XX(field)                                                                                            \
@@ -205,7 +378,16 @@ static void name_from (const json_t *json, ctl_analysis_name_t *name, int *rc)
     row->calls = real_at (from, "calls", rc);
     row->self_ns = number_at (from, "self_ns", INT64_MAX, rc);
     row->share = real_at (from, "share", rc);
+#define XX(field)                                                                                            \
+  row->field = (__typeof__ (row->field)) number_at (                                                         \
+      from, #field, sizeof row->field == 4 ? UINT32_MAX : (uint64_t) INT64_MAX, rc);
+    ROW_NUMBER_MAP (XX)
+#undef XX
   }
+  name->edges = array_at (json, "edges", CTL_EDGES_MAX, sizeof *name->edges, &edges, rc);
+  for (size_t i = 0; i < json_array_size (edges) && *rc == 0; i++)
+    edge_from (json_array_get (edges, i), &name->edges[name->edge_count++], rc);
+  why_from (json_object_get (json, "why"), &name->why, rc);
 }
 
 static void fill (const json_t *json, ctl_analysis_t *self, int *rc)

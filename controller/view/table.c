@@ -7,6 +7,7 @@
 #include "../../common/ids.h"
 #include "../../common/status.h"
 #include "grid.h"
+#include "sentences.h"
 #include "wrap.h"
 
 #define ROWS_SHOWN   24u /* of one task name: one screen */
@@ -147,7 +148,8 @@ static int print_rows (FILE *out, const ctl_style_t *style, const ctl_analysis_n
   return rc;
 }
 
-static int print_name (FILE *out, const ctl_style_t *style, const ctl_analysis_name_t *name)
+static int print_name (FILE *out, const ctl_style_t *style, const ctl_analysis_t *analysis,
+                       const ctl_analysis_name_t *name)
 {
   char safe[WEFT_NAME_MAX * 4 + 4], number[NUMBER_MAX], ms[NUMBER_MAX], digits[DIGITS_MAX];
   ctl_wrap_t wrap;
@@ -169,6 +171,8 @@ static int print_name (FILE *out, const ctl_style_t *style, const ctl_analysis_n
     ctl_wrap_item (&wrap, "%s error%s", number, name->errors == 1 ? "" : "s");
   ctl_wrap_end (&wrap);
 
+  fputc ('\n', out);
+  ctl_sentences_print (out, style, analysis, name);
   fputs ("\nwhere the time goes (median execution)\n", out);
   int rc = print_rows (out, style, name);
   task_digits (name->slowest, digits);
@@ -262,7 +266,7 @@ int ctl_table_profile (FILE *out, const ctl_style_t *style, const ctl_analysis_t
 {
   uint32_t names = names_max && names_max < analysis->name_count ? names_max : analysis->name_count;
   for (uint32_t i = 0; i < names; i++) {
-    int rc = print_name (out, style, &analysis->names[i]);
+    int rc = print_name (out, style, analysis, &analysis->names[i]);
     if (rc)
       return rc;
   }

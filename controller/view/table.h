@@ -10,7 +10,7 @@
 #include "../task/instances.h"
 #include "style.h"
 
-/* `weft profile`: the header, where the time goes and the slowest execution of each task
+/* `weft profile`: the header, why the slowest are slow, where the time goes and the slowest execution of each task
  * name (the `names_max` most frequent, 0: all), then what is complete, orphaned, lost and,
  * of `instances` (may be NULL), the visible share of the traffic. */
 int ctl_table_profile (FILE *out, const ctl_style_t *style, const ctl_analysis_t *analysis,

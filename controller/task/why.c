@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "why.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../common/limits.h"
+#include "../../common/status.h"
+#include "traits.h"
+
+#define SLOW_SHARE      0.01
+#define POOL_SHARE      0.05 /* the witnesses are among these */
+#define POOL_LEAST      25u
+#define WITNESSES_LEAST 4u
+#define WITNESSES_MOST  20u
+#define HALF_AS_SLOW    0.5 /* a witness takes this much of what the slowest take longer */
+#define APART           0.5 /* of what they take longer: two ends so far apart are two incidents */
+#define FENCE           5.0
+#define FENCE_SHARE     0.05     /* of the median duration, at least */
+#define FENCE_LEAST_NS  100000.0 /* a wake-up more or less is nothing that one could mend */
+#define LOWER_FACTOR    2.5 /* of the lower half's spread: what is in many executions hides in the upper one */
+#define WEIGHT          0.25
+#define OUTGROWN        0.4
+#define MOST_WITNESSES  0.6
+#define CHANCE_LEAST    0.05
+#define CHANCE_ALL      0.01
+#define SLOWER_LEAST    0.2 /* of the median: less is no slow percentile */
+#define FINE_ENOUGH     0.8 /* an edge that tells so much of it is named in place of what comprises it */
+#define MOSTLY          0.7
+
+/* Some executions and their values, one row of `width` each. */
+typedef struct {
+  const ctl_sample_t **sample;
+  float *value;
+  double *mean; /* by trait */
+  uint32_t count;
+} crowd_t;
+
+typedef struct {
+  ctl_traits_t *traits;
+  uint32_t width; /* traits */
+  crowd_t all, usual, slow, witness;
+  float *column;
+  double median_ns, excess_ns; /* of all; mean of the slow minus mean of the usual */
+  double chances;              /* sum over all traits in which anything takes time */
+  ctl_why_t *out;
+} work_t;
+
+typedef struct {
+  uint32_t trait;
+  double more_ns;
+  uint32_t hits;
+} find_t;
+
+/* ---- who is compared -------------------------------------------------------------- */
+
+static int crowd_new (crowd_t *crowd, size_t most)
+{
+  crowd->sample = calloc (most + 1, sizeof *crowd->sample);
+  return crowd->sample ? 0 : WEFT_E_NOMEM;
+}
+
+static void crowd_clear (crowd_t *crowd)
+{
+  free (crowd->sample);
+  free (crowd->value);
+  free (crowd->mean);
+}
+
+static double mean_duration (const crowd_t *crowd)
+{
+  double sum_ns = 0;
+  for (uint32_t i = 0; i < crowd->count; i++)
+    sum_ns += (double) crowd->sample[i]->duration_ns;
+  return crowd->count ? sum_ns / crowd->count : 0;
+}
+
+static int crowd_fill (const work_t *work, crowd_t *crowd)
+{
+  crowd->value = calloc ((size_t) crowd->count * work->width + 1, sizeof *crowd->value);
+  crowd->mean = calloc (work->width + 1u, sizeof *crowd->mean);
+  if (!crowd->value || !crowd->mean)
+    return WEFT_E_NOMEM;
+  for (uint32_t i = 0; i < crowd->count; i++) {
+    float *row = &crowd->value[(size_t) i * work->width];
+    ctl_traits_fill (work->traits, crowd->sample[i], row);
+    for (uint32_t t = 0; t < work->width; t++)
+      crowd->mean[t] += (double) row[t] / crowd->count;
+  }
+  return 0;
+}
+
+static double longer_ns (const work_t *work, const ctl_sample_t *sample)
+{
+  return (double) sample->duration_ns - work->median_ns;
+}
+
+/* What was held up by the same thing goes on at the same time. */
+static int is_same_incident (const work_t *work, const ctl_sample_t *a, const ctl_sample_t *b)
+{
+  double longer = longer_ns (work, a) < longer_ns (work, b) ? longer_ns (work, a) : longer_ns (work, b);
+  double apart = (double) (a->start_ns + a->duration_ns) - (double) (b->start_ns + b->duration_ns);
+  return fabs (apart) < APART * longer;
+}
+
+/* Y3: from the slowest on, each that ended at another time than those before. */
+static void choose_witnesses (work_t *work, const ctl_sample_t *slow, uint32_t slows, uint64_t complete)
+{
+  uint64_t pool = (uint64_t) ((double) complete * POOL_SHARE);
+  pool = pool < POOL_LEAST ? POOL_LEAST : pool;
+  pool = pool > slows ? slows : pool;
+  for (uint32_t i = 0; i < pool && work->witness.count < WITNESSES_MOST; i++) {
+    int alone = longer_ns (work, &slow[i]) > HALF_AS_SLOW * work->excess_ns;
+    for (uint32_t k = 0; k < work->witness.count && alone; k++)
+      alone = !is_same_incident (work, &slow[i], work->witness.sample[k]);
+    if (alone)
+      work->witness.sample[work->witness.count++] = &slow[i];
+  }
+}
+
+/* The complete ones with parts, of these the middle half, and the slowest. */
+static int choose (work_t *work, const ctl_sample_t *sample, uint32_t samples, const ctl_sample_t *slow,
+                   uint32_t slows, uint64_t complete)
+{
+  int rc = crowd_new (&work->all, samples);
+  rc = rc ? rc : crowd_new (&work->usual, samples);
+  rc = rc ? rc : crowd_new (&work->slow, slows);
+  rc = rc ? rc : crowd_new (&work->witness, slows);
+  if (rc)
+    return rc;
+  for (uint32_t i = 0; i < samples; i++)
+    if (sample[i].part && sample[i].complete)
+      work->all.sample[work->all.count++] = &sample[i];
+  uint32_t count = work->all.count;
+  for (uint32_t i = count / 4; i < count - count / 4; i++)
+    work->usual.sample[work->usual.count++] = work->all.sample[i];
+  double wanted = ceil ((double) complete * SLOW_SHARE);
+  wanted = wanted < CTL_WHY_SLOW_LEAST ? CTL_WHY_SLOW_LEAST : wanted;
+  for (uint32_t i = 0; i < slows && i < wanted; i++)
+    work->slow.sample[work->slow.count++] = &slow[i];
+  work->median_ns = count ? (double) work->all.sample[count / 2]->duration_ns : 0;
+  work->excess_ns = mean_duration (&work->slow) - mean_duration (&work->usual);
+  choose_witnesses (work, slow, slows, complete);
+  return 0;
+}
+
+/* ---- the rule --------------------------------------------------------------------- */
+
+static int compare_floats (const void *left, const void *right)
+{
+  float a = *(const float *) left, b = *(const float *) right;
+  return a < b ? -1 : a > b;
+}
+
+/* The median of a trait in all executions, and how far beyond it is no chance (Y2). */
+static double fence_of (work_t *work, uint32_t trait, double *ret_median_ns)
+{
+  uint32_t count = work->all.count;
+  for (uint32_t i = 0; i < count; i++)
+    work->column[i] = work->all.value[(size_t) i * work->width + trait];
+  qsort (work->column, count, sizeof *work->column, compare_floats);
+  double low = (double) work->column[count / 4], middle = (double) work->column[count / 2],
+         high = (double) work->column[count - 1 - count / 4];
+  double spread = high - middle, lower = LOWER_FACTOR * (middle - low);
+  if (low > 0 && lower < spread)
+    spread = lower;
+  double fence = FENCE * spread, least = FENCE_SHARE * work->median_ns;
+  fence = fence < least ? least : fence;
+  *ret_median_ns = middle;
+  return fence < FENCE_LEAST_NS ? FENCE_LEAST_NS : fence;
+}
+
+/* That of `tries` at least `hits` succeed. */
+static double tail_of (uint32_t tries, uint32_t hits, double chance)
+{
+  double sum = 0, term = pow (1 - chance, tries);
+  for (uint32_t n = 0; n <= tries; n++) {
+    if (n >= hits)
+      sum += term;
+    term *= (double) (tries - n) / (n + 1) * chance / (1 - chance);
+  }
+  return sum;
+}
+
+/* How often chance strikes a trait: as often as it takes of the time. */
+static double chance_of (const work_t *work, uint32_t trait)
+{
+  double usual_ns = mean_duration (&work->usual);
+  double share = usual_ns > 0 ? work->usual.mean[trait] / usual_ns : 0;
+  return share < CHANCE_LEAST ? CHANCE_LEAST : share;
+}
+
+static int is_named (work_t *work, uint32_t trait, uint32_t *ret_hits)
+{
+  double median_ns, fence_ns = fence_of (work, trait, &median_ns), chance = chance_of (work, trait);
+  double least = chance + OUTGROWN * (1 - chance), mine = CHANCE_ALL * chance / work->chances;
+  uint32_t hits = 0, beyond = 0;
+  for (uint32_t i = 0; i < work->witness.count; i++) {
+    double more_ns = (double) work->witness.value[(size_t) i * work->width + trait] - median_ns;
+    hits += more_ns > fence_ns && more_ns > least * longer_ns (work, work->witness.sample[i]);
+  }
+  for (uint32_t i = 0; i < work->usual.count; i++)
+    beyond += (double) work->usual.value[(size_t) i * work->width + trait] > median_ns + fence_ns;
+  double often = (double) beyond / work->usual.count;
+  chance = chance < often ? often : chance;
+  *ret_hits = hits;
+  return chance < 1 && hits >= WITNESSES_LEAST && hits >= MOST_WITNESSES * work->witness.count &&
+         tail_of (work->witness.count, hits, chance) <= mine;
+}
+
+/* Edges before what comprises them; of one level the larger difference first. */
+static int compare_finds (const void *left, const void *right, void *arg)
+{
+  const find_t *a = left, *b = right;
+  const ctl_traits_t *traits = arg;
+  ctl_trait_level_t one = traits->key[a->trait / CTL_TRAIT_COUNT].level,
+                    other = traits->key[b->trait / CTL_TRAIT_COUNT].level;
+  if (one != other)
+    return one < other ? -1 : 1;
+  if (a->more_ns != b->more_ns)
+    return a->more_ns > b->more_ns ? -1 : 1;
+  return a->trait < b->trait ? -1 : a->trait > b->trait;
+}
+
+static int compare_more (const void *left, const void *right)
+{
+  const find_t *a = left, *b = right;
+  if (a->more_ns != b->more_ns)
+    return a->more_ns > b->more_ns ? -1 : 1;
+  return a->trait < b->trait ? -1 : a->trait > b->trait;
+}
+
+/* What the chosen ones have told already of this one. */
+static double told_of (const work_t *work, const find_t *chosen, uint32_t count, uint32_t trait)
+{
+  double told_ns = 0;
+  for (uint32_t i = 0; i < count; i++)
+    if (chosen[i].trait % CTL_TRAIT_COUNT == trait % CTL_TRAIT_COUNT &&
+        ctl_traits_within (work->traits, chosen[i].trait / CTL_TRAIT_COUNT, trait / CTL_TRAIT_COUNT))
+      told_ns += chosen[i].more_ns;
+  return told_ns;
+}
+
+/* One that comprises a single edge is that edge. */
+static int is_tried (const work_t *work, uint32_t trait)
+{
+  const ctl_trait_key_t *key = &work->traits->key[trait / CTL_TRAIT_COUNT];
+  return (key->level == CTL_TRAIT_EDGE || key->edges > 1) &&
+         (work->slow.mean[trait] > 0 || work->usual.mean[trait] > 0);
+}
+
+static uint32_t search (work_t *work, find_t *finds)
+{
+  uint32_t found = 0, chosen = 0;
+  for (uint32_t t = 0; t < work->width; t++) {
+    double more_ns = work->slow.mean[t] - work->usual.mean[t];
+    uint32_t hits;
+    if (!is_tried (work, t) || more_ns < WEIGHT * work->excess_ns || !is_named (work, t, &hits))
+      continue;
+    finds[found++] = (find_t){t, more_ns, hits};
+  }
+  qsort_r (finds, found, sizeof *finds, compare_finds, work->traits);
+  for (uint32_t i = 0; i < found; i++)
+    if (told_of (work, finds, chosen, finds[i].trait) < FINE_ENOUGH * finds[i].more_ns)
+      finds[chosen++] = finds[i];
+  qsort (finds, chosen, sizeof *finds, compare_more);
+  return chosen;
+}
+
+/* ---- what is said ----------------------------------------------------------------- */
+
+/* Sums of one group at the places of one key. */
+typedef struct {
+  double calls, failed, self_ns, cpu_ns, queue_ns, network_ns, whole_ns;
+  int cpu_known;
+} sums_t;
+
+/* Time of a place with all that is below it, on the critical path. */
+static void fill_whole (const ctl_places_t *places, const ctl_sample_t *sample, double *whole)
+{
+  for (uint32_t k = 0; k < sample->parts; k++)
+    whole[sample->part[k].place] =
+        (double) (sample->part[k].critical_self_ns + sample->part[k].critical_network_ns);
+  for (uint32_t k = sample->parts; k-- > 0;) {
+    uint32_t parent = places->place[sample->part[k].place].parent;
+    if (parent != CTL_NO_PLACE)
+      whole[parent] += whole[sample->part[k].place];
+  }
+}
+
+static sums_t sums_of (const work_t *work, const crowd_t *crowd, uint32_t key)
+{
+  const uint32_t *key_of = work->traits->key_of[work->traits->key[key].level];
+  sums_t sums = {.cpu_known = 1};
+  double *whole = work->traits->scratch;
+  for (uint32_t i = 0; i < crowd->count; i++) {
+    fill_whole (work->traits->places, crowd->sample[i], whole);
+    for (uint32_t k = 0; k < crowd->sample[i]->parts; k++) {
+      const ctl_part_t *part = &crowd->sample[i]->part[k];
+      if (key_of[part->place] != key)
+        continue;
+      sums.calls += part->calls;
+      sums.failed += part->failed;
+      sums.self_ns += (double) part->critical_self_ns;
+      sums.cpu_ns += (double) (part->cpu_ns < part->self_ns ? part->cpu_ns : part->self_ns);
+      sums.queue_ns += (double) part->critical_queue_ns;
+      sums.network_ns += (double) (part->critical_network_ns - part->critical_queue_ns);
+      sums.whole_ns += whole[part->place];
+      sums.cpu_known &= part->no_cpu == 0;
+    }
+  }
+  return sums;
+}
+
+static double each (double sum, double calls)
+{
+  return calls > 0 ? sum / calls : 0;
+}
+
+static ctl_why_kind_t kind_of (const ctl_trait_key_t *key, uint32_t kind, const sums_t *slow,
+                               const sums_t *usual, uint32_t slow_count, double usual_calls)
+{
+  if (kind == CTL_TRAIT_CALLS) {
+    double extra = slow->calls / slow_count - usual_calls;
+    return slow->failed / slow_count >= extra / 2 ? CTL_WHY_RETRY : CTL_WHY_CALLS;
+  }
+  if (kind != CTL_TRAIT_SELF)
+    return kind == CTL_TRAIT_QUEUE ? CTL_WHY_QUEUE : CTL_WHY_NETWORK;
+  if (key->hop == CTL_HOP_OPAQUE || key->hop == CTL_HOP_EMBED_ONLY)
+    return CTL_WHY_OPAQUE;
+  double longer_ns = each (slow->self_ns, slow->calls) - each (usual->self_ns, usual->calls);
+  double cpu_ns = each (slow->cpu_ns, slow->calls) - each (usual->cpu_ns, usual->calls);
+  if (!slow->cpu_known || !usual->cpu_known || longer_ns <= 0)
+    return CTL_WHY_SELF;
+  return cpu_ns >= MOSTLY * longer_ns         ? CTL_WHY_CPU
+         : cpu_ns <= (1 - MOSTLY) * longer_ns ? CTL_WHY_WAIT
+                                              : CTL_WHY_SELF;
+}
+
+static void tell (const work_t *work, const find_t *find, ctl_why_cause_t *cause)
+{
+  const ctl_trait_key_t *key = &work->traits->key[find->trait / CTL_TRAIT_COUNT];
+  uint32_t kind = find->trait % CTL_TRAIT_COUNT, slow_count = work->slow.count;
+  sums_t slow = sums_of (work, &work->slow, find->trait / CTL_TRAIT_COUNT);
+  sums_t usual = sums_of (work, &work->usual, find->trait / CTL_TRAIT_COUNT);
+  double usual_calls = work->usual.count ? usual.calls / work->usual.count : 0;
+  double slow_ns = kind == CTL_TRAIT_CALLS   ? slow.whole_ns
+                   : kind == CTL_TRAIT_SELF  ? slow.self_ns
+                   : kind == CTL_TRAIT_QUEUE ? slow.queue_ns
+                                             : slow.network_ns;
+  double usual_ns = kind == CTL_TRAIT_CALLS   ? usual.whole_ns
+                    : kind == CTL_TRAIT_SELF  ? usual.self_ns
+                    : kind == CTL_TRAIT_QUEUE ? usual.queue_ns
+                                              : usual.network_ns;
+  *cause = (ctl_why_cause_t){.kind = kind_of (key, kind, &slow, &usual, slow_count, usual_calls),
+                             .from_service = key->from_service,
+                             .from_name = key->from_name,
+                             .service = key->service,
+                             .vm = key->vm,
+                             .name = key->name,
+                             .hop = key->hop,
+                             .more_ns = (uint64_t) find->more_ns,
+                             .each_ns = (uint64_t) each (slow_ns, slow.calls),
+                             .usual_ns = (uint64_t) each (usual_ns, usual.calls),
+                             .calls = slow.calls / slow_count,
+                             .usual_calls = usual_calls,
+                             .failed = slow.failed / slow_count};
+}
+
+/* The largest difference, either way, of an edge that none of the causes is about. */
+static double other_of (const work_t *work, const find_t *finds, uint32_t count)
+{
+  double most_ns = 0;
+  for (uint32_t t = 0; t < work->width; t++) {
+    if (work->traits->key[t / CTL_TRAIT_COUNT].level != CTL_TRAIT_EDGE)
+      continue;
+    int told = 0;
+    for (uint32_t i = 0; i < count && !told; i++)
+      told = finds[i].trait % CTL_TRAIT_COUNT == t % CTL_TRAIT_COUNT &&
+             ctl_traits_within (work->traits, t / CTL_TRAIT_COUNT, finds[i].trait / CTL_TRAIT_COUNT);
+    double other_ns = fabs (work->slow.mean[t] - work->usual.mean[t]);
+    most_ns = !told && other_ns > most_ns ? other_ns : most_ns;
+  }
+  return most_ns;
+}
+
+/* Y4. */
+static uint64_t unknown_in (const ctl_why_cause_t *cause, const ctl_analysis_orphan_t *orphans,
+                            uint32_t orphan_count)
+{
+  uint64_t sum = 0;
+  if (cause->kind != CTL_WHY_SELF && cause->kind != CTL_WHY_CPU && cause->kind != CTL_WHY_WAIT)
+    return 0;
+  for (uint32_t i = 0; i < orphan_count; i++)
+    if (strcmp (orphans[i].service, cause->service) == 0)
+      sum += orphans[i].count;
+  return sum;
+}
+
+static void conclude (work_t *work, const find_t *finds, uint32_t found, const ctl_analysis_orphan_t *orphans,
+                      uint32_t orphan_count)
+{
+  ctl_why_t *out = work->out;
+  uint32_t told = found > CTL_WHY_CAUSES_MAX ? CTL_WHY_CAUSES_MAX : found;
+  for (uint32_t i = 0; i < told; i++) {
+    ctl_why_cause_t cause;
+    tell (work, &finds[i], &cause);
+    uint64_t unknown = unknown_in (&cause, orphans, orphan_count);
+    int hidden = unknown >= finds[i].hits;
+    if (hidden && i > 0)
+      continue;
+    out->causes[out->cause_count++] = cause;
+    if (hidden) {
+      out->verdict = CTL_WHY_UNKNOWN;
+      out->unknown = unknown;
+      break;
+    }
+    out->verdict = CTL_WHY_NAMED;
+  }
+  out->other_ns = (uint64_t) other_of (work, finds, told);
+}
+
+static int judge (work_t *work, const ctl_analysis_orphan_t *orphans, uint32_t orphan_count)
+{
+  int rc = crowd_fill (work, &work->all);
+  rc = rc ? rc : crowd_fill (work, &work->usual);
+  rc = rc ? rc : crowd_fill (work, &work->slow);
+  rc = rc ? rc : crowd_fill (work, &work->witness);
+  work->column = calloc (work->all.count + 1u, sizeof *work->column);
+  find_t *finds = calloc (work->width + 1u, sizeof *finds);
+  if (rc == 0 && work->column && finds) {
+    for (uint32_t t = 0; t < work->width; t++)
+      if (is_tried (work, t))
+        work->chances += chance_of (work, t);
+    uint32_t found = work->excess_ns > SLOWER_LEAST * work->median_ns ? search (work, finds) : 0;
+    conclude (work, finds, found, orphans, orphan_count);
+  } else {
+    rc = WEFT_E_NOMEM;
+  }
+  free (finds);
+  return rc;
+}
+
+int ctl_why (const ctl_places_t *places, const ctl_sample_t *sample, uint32_t samples,
+             const ctl_sample_t *slow, uint32_t slows, uint64_t complete,
+             const ctl_analysis_orphan_t *orphans, uint32_t orphan_count, ctl_why_t *ret_why)
+{
+  *ret_why =
+      (ctl_why_t){.verdict = CTL_WHY_FEW, .of = complete > UINT32_MAX ? UINT32_MAX : (uint32_t) complete};
+  if (complete < CTL_WHY_LEAST)
+    return 0;
+  work_t work = {.out = ret_why};
+  int rc = choose (&work, sample, samples, slow, slows, complete);
+  if (rc == 0 && work.usual.count && work.slow.count) {
+    rc = ctl_traits_new (places, work.usual.sample, work.usual.count, &work.traits);
+    ret_why->verdict = CTL_WHY_NOTHING;
+    ret_why->slow = work.slow.count;
+    ret_why->slow_ns = (uint64_t) mean_duration (&work.slow);
+    ret_why->mean_ns = (uint64_t) mean_duration (&work.usual);
+    if (rc == 0) {
+      work.width = work.traits->keys * CTL_TRAIT_COUNT;
+      rc = judge (&work, orphans, orphan_count);
+    }
+  }
+  crowd_clear (&work.all);
+  crowd_clear (&work.usual);
+  crowd_clear (&work.slow);
+  crowd_clear (&work.witness);
+  free (work.column);
+  ctl_traits_destroy (&work.traits);
+  return rc;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "../../../../common/status.h"
+#include "../../../../controller/task/analyse.h"
+#include "../../../../controller/task/why.h"
+#include "shop.h"
+
+static ctl_analysis_t *analyse (shop_t *shop, uint32_t executions)
+{
+  ctl_analyse_t *analyse = ctl_analyse_new ();
+  ctl_analysis_t *analysis = NULL;
+  for (uint32_t i = 0; i < executions; i++) {
+    ctl_execution_t *execution = shop_execution (shop, i);
+    assert_int_equal (ctl_analyse_add (analyse, execution), 0);
+    ctl_execution_destroy (&execution);
+  }
+  assert_int_equal (ctl_analyse_finish (analyse, &analysis), 0);
+  ctl_analyse_destroy (&analyse);
+  assert_int_equal (analysis->name_count, 1);
+  return analysis;
+}
+
+static void print_why (const char *what, uint64_t seed, const shop_t *shop, const ctl_why_t *why)
+{
+  print_message ("%s, seed %llu: %d places, noise %d sigma %.2f load %.2f pauses %.2f, %s, %u of %u: %.1f ms "
+                 "instead of %.1f\n",
+                 what, (unsigned long long) seed, shop->places, shop->noise, shop->sigma, shop->load,
+                 shop->pauses, ctl_why_verdict_text (why->verdict), why->slow, why->of,
+                 (double) why->slow_ns / 1e6, (double) why->mean_ns / 1e6);
+  for (uint32_t i = 0; i < why->cause_count; i++)
+    print_message ("  %s %s %s -> %s %s: %.1f ms more, %.1f instead of %.1f calls, %.2f instead of %.2f ms\n",
+                   ctl_why_kind_text (why->causes[i].kind), why->causes[i].from_service,
+                   why->causes[i].from_name, why->causes[i].service, why->causes[i].name,
+                   (double) why->causes[i].more_ns / 1e6, why->causes[i].calls, why->causes[i].usual_calls,
+                   (double) why->causes[i].each_ns / 1e6, (double) why->causes[i].usual_ns / 1e6);
+}
+
+/* The rate that why.h states: one in a hundred. */
+static void test_uniform_systems_have_no_cause (void **state)
+{
+  (void) state;
+  uint32_t forests = 1000, alarms = 0;
+  for (uint64_t seed = 1; seed <= forests; seed++) {
+    shop_t shop;
+    shop_new (&shop, seed);
+    uint32_t executions = 60 + (uint32_t) shop_below (&shop, 600);
+    ctl_analysis_t *analysis = analyse (&shop, executions);
+    const ctl_why_t *why = &analysis->names[0].why;
+    if (why->verdict != CTL_WHY_NOTHING) {
+      alarms++;
+      print_why ("false alarm", seed, &shop, why);
+    }
+    ctl_analysis_destroy (&analysis);
+  }
+  print_message ("%u false alarms in %u uniform systems\n", alarms, forests);
+  assert_true (alarms * 100 <= forests);
+}
+
+static int is_right (const shop_t *shop, const ctl_why_t *why)
+{
+  static const ctl_why_kind_t kind[SHOP_CAUSES] = {[SHOP_SLOW] = CTL_WHY_CPU,
+                                                   [SHOP_MANY] = CTL_WHY_CALLS,
+                                                   [SHOP_RETRY] = CTL_WHY_RETRY,
+                                                   [SHOP_LOCK] = CTL_WHY_WAIT,
+                                                   [SHOP_QUEUE] = CTL_WHY_QUEUE};
+  const shop_place_t *at = &shop->place[shop->at], *from = &shop->place[at->parent];
+  const ctl_why_cause_t *cause = &why->causes[0];
+  return why->verdict == CTL_WHY_NAMED && why->cause_count == 1 && cause->kind == kind[shop->cause] &&
+         strcmp (cause->from_service, from->service) == 0 && strcmp (cause->from_name, from->name) == 0 &&
+         strcmp (cause->service, at->service) == 0 && strcmp (cause->name, at->name) == 0;
+}
+
+/* Where a place takes most of the time by itself, a few slow executions of it prove nothing. */
+#define MISSED_MOST 3u
+
+static void find_planted (shop_cause_t cause)
+{
+  uint32_t systems = 100, wrong = 0, missed = 0;
+  for (uint64_t seed = 1; seed <= systems; seed++) {
+    shop_t shop;
+    shop_new (&shop, seed);
+    shop.sigma = shop.sigma > 0.6 ? 0.6 : shop.sigma;
+    shop.cause = cause;
+    shop.share = 0.03;
+    shop.at = 1 + shop_below (&shop, shop.places - 1);
+    shop.place[shop.at].parallel = 0;
+    shop.extra_ms = shop.whole_ms * (3 + 4 * shop_draw (&shop));
+    if (cause == SHOP_MANY)
+      shop.place[shop.at].base_ms = shop.whole_ms / 2;
+    ctl_analysis_t *analysis = analyse (&shop, 600 + (uint32_t) shop_below (&shop, 600));
+    const ctl_why_t *why = &analysis->names[0].why;
+    if (!is_right (&shop, why)) {
+      print_why ("not as planted", seed, &shop, why);
+      print_message ("  planted %d at %s %s\n", cause, shop.place[shop.at].service, shop.place[shop.at].name);
+      missed += why->cause_count == 0;
+      wrong += why->cause_count != 0;
+    }
+    ctl_analysis_destroy (&analysis);
+  }
+  print_message ("cause %d: %u wrong, %u missed of %u\n", cause, wrong, missed, systems);
+  assert_int_equal (wrong, 0);
+  assert_true (missed <= MISSED_MOST);
+}
+
+static void test_a_slow_edge (void **state)
+{
+  (void) state;
+  find_planted (SHOP_SLOW);
+}
+
+static void test_too_many_calls (void **state)
+{
+  (void) state;
+  find_planted (SHOP_MANY);
+}
+
+static void test_retries (void **state)
+{
+  (void) state;
+  find_planted (SHOP_RETRY);
+}
+
+static void test_a_lock (void **state)
+{
+  (void) state;
+  find_planted (SHOP_LOCK);
+}
+
+static void test_a_queue (void **state)
+{
+  (void) state;
+  find_planted (SHOP_QUEUE);
+}
+
+int main (void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test (test_uniform_systems_have_no_cause),
+      cmocka_unit_test (test_a_slow_edge),
+      cmocka_unit_test (test_too_many_calls),
+      cmocka_unit_test (test_retries),
+      cmocka_unit_test (test_a_lock),
+      cmocka_unit_test (test_a_queue),
+  };
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
