@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a report is taken: its task is looked up by id, its line (of some reports,
- * two) is put before the task's list. The slot, the task and a line that is used
- * again are almost always cache misses at a million open tasks, so reports are
- * taken in groups: decode and hash all and touch their slots, touch all tasks and
- * lines, then insert. */
+ * two) is put before the task's list. Slot and task are almost always cache misses
+ * at a million open tasks, so reports are taken in groups: decode and hash all and
+ * touch their slots, touch all tasks, then insert. */
 #include "correlate.h"
 
 #include <stdlib.h>
@@ -201,10 +200,8 @@ static int insert (ctl_correlate_t *self, const uint8_t *frame, const weft_repor
 static int take_group (ctl_correlate_t *self, const uint8_t *frame, const weft_report_t *report,
                        const uint32_t *hash, uint32_t count, uint16_t instance, uint32_t now, uint32_t *taken)
 {
-  for (uint32_t i = 0; i < count; i++) {
+  for (uint32_t i = 0; i < count; i++)
     ctl_open_tasks_fetch_task (&self->tasks, hash[i]);
-    ctl_open_tasks_fetch_entry (&self->tasks, i);
-  }
   int shedding = ctl_shed_active (self->shed);
   for (uint32_t i = 0; i < count; i++) {
     int rc = 0;

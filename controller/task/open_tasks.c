@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "open_tasks.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -8,25 +9,31 @@
 #include "reserve.h"
 
 #define TABLE_MIN 4096u
-#define BURST     65536u /* 3.5 MiB of entries: less is kept for the next ones */
+#define BURST     64u /* segments, 3.5 MiB: less is kept for the next entries */
 
 static size_t table_size (uint32_t mask)
 {
   return ((size_t) mask + 1) * sizeof (ctl_open_slot_t);
 }
 
+static size_t entries_size (const ctl_open_tasks_t *self)
+{
+  return (size_t) self->segment_max * CTL_OPEN_SEGMENT * sizeof *self->entry;
+}
+
 int ctl_open_tasks_begin (ctl_open_tasks_t *self, uint32_t task_max, uint32_t entry_max)
 {
   ctl_seed_take (&self->seed);
   self->task_max = task_max;
-  self->entry_max = entry_max;
+  self->segment_max = entry_max / CTL_OPEN_SEGMENT + 1;
   self->mask = TABLE_MIN - 1;
   self->table = ctl_reserve (table_size (self->mask));
   self->task = ctl_reserve ((size_t) task_max * sizeof *self->task);
-  self->entry = ctl_reserve ((size_t) entry_max * sizeof *self->entry);
-  self->entry_free = ctl_reserve ((size_t) entry_max * sizeof *self->entry_free);
+  self->entry = ctl_reserve (entries_size (self));
+  self->live = calloc (self->segment_max, sizeof *self->live);
+  self->segment_free = calloc (self->segment_max, sizeof *self->segment_free);
   self->free = CTL_NIL;
-  return self->table && self->task && self->entry && self->entry_free ? 0 : WEFT_E_NOMEM;
+  return self->table && self->task && self->entry && self->live && self->segment_free ? 0 : WEFT_E_NOMEM;
 }
 
 void ctl_open_tasks_end (ctl_open_tasks_t *self)
@@ -36,26 +43,26 @@ void ctl_open_tasks_end (ctl_open_tasks_t *self)
   if (self->task)
     munmap (self->task, (size_t) self->task_max * sizeof *self->task);
   if (self->entry)
-    munmap (self->entry, (size_t) self->entry_max * sizeof *self->entry);
-  if (self->entry_free)
-    munmap (self->entry_free, (size_t) self->entry_max * sizeof *self->entry_free);
+    munmap (self->entry, entries_size (self));
+  free (self->live);
+  free (self->segment_free);
   *self = (ctl_open_tasks_t){0};
 }
 
 void ctl_open_tasks_give_back (ctl_open_tasks_t *self)
 {
-  if (self->entries_made > BURST) {
+  if (self->segments_made > BURST) {
     madvise (self->task, (size_t) self->task_max * sizeof *self->task, MADV_DONTNEED);
-    madvise (self->entry, (size_t) self->entry_max * sizeof *self->entry, MADV_DONTNEED);
-    madvise (self->entry_free, (size_t) self->entry_max * sizeof *self->entry_free, MADV_DONTNEED);
+    madvise (self->entry, entries_size (self), MADV_DONTNEED);
   }
-  self->made = self->entries_made = self->entries_free = 0;
+  self->made = self->segments_made = self->segments_free = self->at = self->end = 0;
   self->free = CTL_NIL;
 }
 
 uint64_t ctl_open_tasks_bytes (const ctl_open_tasks_t *self)
 {
-  return (uint64_t) self->open * sizeof (ctl_open_t) + (uint64_t) self->entries_used * sizeof (ctl_entry_t) +
+  uint64_t segments = self->segments_made - self->segments_free;
+  return (uint64_t) self->open * sizeof (ctl_open_t) + segments * CTL_OPEN_SEGMENT * sizeof (ctl_entry_t) +
          table_size (self->mask);
 }
 
@@ -157,27 +164,44 @@ int ctl_open_tasks_take (ctl_open_tasks_t *self, const uint8_t id[WEFT_TASK_ID_S
 
 /* ---- entries -------------------------------------------------------------- */
 
-void ctl_open_tasks_fetch_entry (const ctl_open_tasks_t *self, uint32_t nth)
+/* The segment that was filled may have lost all of its entries by now. */
+static int next_segment (ctl_open_tasks_t *self)
 {
-  if (nth < self->entries_free)
-    __builtin_prefetch (&self->entry[self->entry_free[self->entries_free - 1 - nth]], 1);
+  uint32_t segment;
+  if (self->end && self->live[self->end / CTL_OPEN_SEGMENT - 1] == 0) {
+    self->at = self->end - CTL_OPEN_SEGMENT;
+    return 0;
+  }
+  if (self->segments_free)
+    segment = self->segment_free[--self->segments_free];
+  else if (self->segments_made < self->segment_max)
+    segment = self->segments_made++;
+  else
+    return WEFT_E_FULL;
+  self->live[segment] = 0;
+  self->at = segment * CTL_OPEN_SEGMENT;
+  self->end = self->at + CTL_OPEN_SEGMENT;
+  return 0;
 }
 
 int ctl_open_tasks_add (ctl_open_tasks_t *self, ctl_open_t *task, const ctl_entry_t *entry)
 {
-  uint32_t at;
-  if (self->entries_free)
-    at = self->entry_free[--self->entries_free];
-  else if (self->entries_made < self->entry_max)
-    at = self->entries_made++;
-  else
-    return WEFT_E_FULL;
-  self->entry[at] = *entry;
-  self->entry[at].next = task->first;
-  task->first = at;
+  int rc = self->at == self->end ? next_segment (self) : 0;
+  if (rc)
+    return rc;
+  self->entry[self->at] = *entry;
+  self->entry[self->at].next = task->first;
+  self->live[self->end / CTL_OPEN_SEGMENT - 1]++;
+  task->first = self->at++;
   task->count++;
-  self->entries_used++;
   return 0;
+}
+
+static void drop_entry (ctl_open_tasks_t *self, uint32_t at)
+{
+  uint32_t segment = at / CTL_OPEN_SEGMENT;
+  if (--self->live[segment] == 0 && self->end != (segment + 1) * CTL_OPEN_SEGMENT)
+    self->segment_free[self->segments_free++] = segment;
 }
 
 void ctl_open_tasks_forget (ctl_open_tasks_t *self, uint32_t number)
@@ -186,9 +210,11 @@ void ctl_open_tasks_forget (ctl_open_tasks_t *self, uint32_t number)
   uint32_t at;
   if (find (self, task->id, task->hash, &at) != CTL_NIL)
     remove_at (self, at);
-  for (uint32_t i = task->first; i != CTL_NIL; i = self->entry[i].next)
-    self->entry_free[self->entries_free++] = i;
-  self->entries_used -= task->count;
+  for (uint32_t i = task->first; i != CTL_NIL;) {
+    uint32_t next = self->entry[i].next;
+    drop_entry (self, i);
+    i = next;
+  }
   task->flags = 0;
   task->next = self->free;
   self->free = number;

@@ -8,8 +8,10 @@
  *      task, decides
  *  O2  the table is at most three quarters full: a task is found in its home line
  *      or the next one
- *  O3  freed entries are kept as numbers in an array of their own, not as a list
- *      through themselves: what is taken next can be fetched before it is needed
+ *  O3  entries are written one behind the other, in segments; a segment is used
+ *      again when none of its entries is left. Tasks end about as they began, so
+ *      segments do, too, and no write goes to a place that nobody has looked at
+ *      for long. A task that stays holds its segments, which count as full
  *
  * One thread. */
 #ifndef CTL_OPEN_TASKS_H
@@ -18,7 +20,8 @@
 #include "entry.h"
 #include "mix.h"
 
-#define CTL_NIL UINT32_MAX
+#define CTL_NIL          UINT32_MAX
+#define CTL_OPEN_SEGMENT 1024u /* entries, 56 KiB: small beside what one batch brings */
 
 #define CTL_OPEN_USED     0x01u
 #define CTL_OPEN_LOOKED   0x02u /* COMPLETE and instruction hold; no report since */
@@ -53,12 +56,13 @@ typedef struct {
   ctl_open_t *task;
   uint32_t task_max, made, open, free;
   ctl_entry_t *entry;
-  uint32_t entry_max, entries_made, entries_used;
-  uint32_t *entry_free; /* O3 */
-  uint32_t entries_free;
+  uint32_t *live;         /* entries, by segment */
+  uint32_t *segment_free; /* a stack of segments */
+  uint32_t segment_max, segments_made, segments_free;
+  uint32_t at, end; /* where the next entry goes; the end of its segment */
 } ctl_open_tasks_t;
 
-/* WEFT_E_NOMEM. */
+/* Room for at least entry_max entries. WEFT_E_NOMEM. */
 int ctl_open_tasks_begin (ctl_open_tasks_t *self, uint32_t task_max, uint32_t entry_max);
 /* Idempotent; also of what was zeroed only. */
 void ctl_open_tasks_end (ctl_open_tasks_t *self);
@@ -73,9 +77,6 @@ static inline void ctl_open_tasks_fetch_slot (const ctl_open_tasks_t *self, uint
   __builtin_prefetch (&self->table[hash & self->mask], 1);
 }
 void ctl_open_tasks_fetch_task (const ctl_open_tasks_t *self, uint32_t hash);
-/* The line that the `nth` entry from now will be written to. */
-void ctl_open_tasks_fetch_entry (const ctl_open_tasks_t *self, uint32_t nth);
-
 /* CTL_NIL: there is none. */
 uint32_t ctl_open_tasks_find (const ctl_open_tasks_t *self, const uint8_t id[WEFT_TASK_ID_SIZE],
                               uint32_t hash);
