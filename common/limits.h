@@ -39,11 +39,12 @@
 /* ---- controller -------------------------------------------------------- */
 #define WEFT_INSTANCES_MAX         4096
 #define WEFT_OPEN_TASKS_LEAST      1024     /* what one second of a modest service needs until it settles */
-#define WEFT_SUBTASKS_PER_TASK_MAX 4096     /* beyond: counted as truncated, the tree says so */
+#define WEFT_SUBTASKS_PER_TASK_MAX 16384    /* beyond: counted as truncated, the tree says so */
 #define WEFT_SENDINGS_MAX          64       /* of one request id that is passed on; beyond: truncated */
 #define WEFT_OPEN_TASKS_MAX        1048576  /* in memory unless told; the oldest is written out first */
 #define WEFT_OPEN_TASKS_MOST       16777216 /* a table of them has 32 bits of hash to go by */
-#define WEFT_SETTLE_MS             2000  /* a task nobody reported on for this long is written to the store */
+#define WEFT_SETTLE_MS             2000 /* a task nobody reported on for this long is written to the store */
+#define WEFT_TASK_AGE_MS           60000 /* reported on all the time, a task is written in parts, one in so long */
 #define WEFT_CONTROLLER_IDLE_MS    60000 /* an autostarted controller without instance or client ends */
 
 /* ---- control socket, journal, presence --------------------------------- */

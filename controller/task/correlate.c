@@ -54,7 +54,9 @@ ctl_correlate_t *ctl_correlate_new_within (ctl_instances_t *instances, uint32_t 
   self->instances = instances;
   self->names = ctl_instances_names (instances);
   self->open_max = open_max ? open_max : WEFT_OPEN_TASKS_MAX;
-  self->bytes_max = bytes_max ? bytes_max : WEFT_OPEN_BYTES_MAX;
+  self->bytes_max = !bytes_max                         ? WEFT_OPEN_BYTES_MAX
+                    : bytes_max < WEFT_OPEN_BYTES_MOST ? bytes_max
+                                                       : WEFT_OPEN_BYTES_MOST;
   self->peers = ctl_peers_new ();
   self->shed = ctl_shed_new ();
   self->gather = malloc (TASK_ENTRIES_MAX * sizeof (const ctl_entry_t *));

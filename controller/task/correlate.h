@@ -13,9 +13,9 @@
  *      the (local, peer) of a BARE report did not come from outside: an orphan
  *      (INSIDE), or, if every BARE reason there is UNMATCHED, no task at all:
  *      discarded and counted
- *  R4  what is settled (nobody reported on it for WEFT_SETTLE_MS) is handed to
- *      the sink once and forgotten; a late report makes a new part, which the
- *      store merges by task id
+ *  R4  what is settled (nobody reported on it for WEFT_SETTLE_MS, or it is
+ *      WEFT_TASK_AGE_MS old) is handed to the sink once and forgotten; a late
+ *      report makes a new part, which the store merges by task id
  *
  * One thread, no I/O. */
 #ifndef CTL_CORRELATE_H

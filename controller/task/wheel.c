@@ -70,6 +70,11 @@ static int settle_evicted (ctl_wheel_t *self, ctl_wheel_fn *fn, void *arg)
   return 0;
 }
 
+static int is_due (const ctl_open_t *task, uint32_t now)
+{
+  return task->touched + CTL_WHEEL_SETTLE_TICKS <= now || task->born + CTL_WHEEL_AGE_TICKS <= now;
+}
+
 /* Empties one list; what is not due yet goes to its own slot. On failure the rest stays. */
 static int settle_slot (ctl_wheel_t *self, uint32_t at, uint32_t now, int all, ctl_wheel_fn *fn, void *arg)
 {
@@ -80,7 +85,7 @@ static int settle_slot (ctl_wheel_t *self, uint32_t at, uint32_t now, int all, c
     uint32_t number = list;
     list = task[number].next;
     int rc = 0;
-    if (all || task[number].touched + CTL_WHEEL_SETTLE_TICKS <= now)
+    if (all || is_due (&task[number], now))
       rc = fn (number, arg);
     else
       ctl_wheel_put (self, number);

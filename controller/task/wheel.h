@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wheel: when open tasks are due. CTL_WHEEL_SLOTS lists, by the tick at which a
  * task will have been quiet for long enough. One that was reported on since it was
- * put there is put back when its slot comes up, so a report never moves anything.
+ * put there is put back when its slot comes up, so a report never moves anything;
+ * not if it is WEFT_TASK_AGE_MS old.
  *
  *          report              slot due, quiet            fn took it
  *   (none) ──────▶ in a slot ─────────────────▶ handed out ──────────▶ (none)
@@ -16,6 +17,7 @@
 #define CTL_WHEEL_SLOTS        64u
 #define CTL_WHEEL_TICK_MS      64u
 #define CTL_WHEEL_SETTLE_TICKS (WEFT_SETTLE_MS / CTL_WHEEL_TICK_MS + 1u)
+#define CTL_WHEEL_AGE_TICKS    (WEFT_TASK_AGE_MS / CTL_WHEEL_TICK_MS + 1u)
 _Static_assert(CTL_WHEEL_SLOTS > CTL_WHEEL_SETTLE_TICKS + 1u, "a task is due within one turn of the wheel");
 
 typedef struct {
