@@ -38,11 +38,13 @@
 
 /* ---- controller -------------------------------------------------------- */
 #define WEFT_INSTANCES_MAX         4096
-#define WEFT_OPEN_TASKS_LEAST      1024    /* what one second of a modest service needs until it settles */
-#define WEFT_SUBTASKS_PER_TASK_MAX 4096    /* beyond: counted as truncated, the tree says so */
-#define WEFT_SENDINGS_MAX          64      /* of one request id that is passed on; beyond: truncated */
-#define WEFT_OPEN_TASKS_MAX        1048576 /* in memory; the oldest is written out first */
-#define WEFT_SETTLE_MS             2000  /* a task nobody reported on for this long is written to the store */
+#define WEFT_OPEN_TASKS_LEAST      1024     /* what one second of a modest service needs until it settles */
+#define WEFT_SUBTASKS_PER_TASK_MAX 16384    /* beyond: counted as truncated, the tree says so */
+#define WEFT_SENDINGS_MAX          64       /* of one request id that is passed on; beyond: truncated */
+#define WEFT_OPEN_TASKS_MAX        1048576  /* in memory unless told; the oldest is written out first */
+#define WEFT_OPEN_TASKS_MOST       16777216 /* a table of them has 32 bits of hash to go by */
+#define WEFT_SETTLE_MS             2000 /* a task nobody reported on for this long is written to the store */
+#define WEFT_TASK_AGE_MS           60000 /* reported on all the time, a task is written in parts, one in so long */
 #define WEFT_CONTROLLER_IDLE_MS    60000 /* an autostarted controller without instance or client ends */
 
 /* ---- control socket, journal, presence --------------------------------- */
@@ -78,17 +80,19 @@
 #define WEFT_WINDOW_REPORT_MS     900   /* the report is built this long after the window at the latest */
 #define WEFT_PROFILE_MS           10000 /* a window nobody gave a length */
 #define WEFT_OPTIONS_MAX          64    /* options on one command line */
-#define WEFT_OPEN_REPORTS_MAX                                                                                \
-  16777216                          /* 64 bytes each: 1 GiB; beyond, the oldest task is written out first */
-#define WEFT_EVICTED_MAX     65536  /* evicted and not yet collected: beyond, no batch is taken */
-#define WEFT_SHED_REMEMBERED 262144 /* shed task ids remembered in each of two generations */
-#define WEFT_SHED_MEMORY_MS  10000  /* a late copy of a shed task comes within this */
-#define WEFT_SHED_BACKLOG_MS 2000   /* longer than the spools of many instances take after a pause */
-#define WEFT_NAMES_MAX       131072 /* distinct texts kept; further names share one, memory stays bounded */
-#define WEFT_ADDRESSES_MAX   65536  /* distinct server addresses kept; further ones are not told apart */
-#define WEFT_BARE_MAX        65536  /* bare connections remembered; the oldest of a set gives way */
-#define WEFT_BARE_SLACK_MS   1000   /* clocks of two hosts; a closed port is not used again for a minute */
-#define WEFT_BOOTS_MAX       4096   /* hosts: no more than instances */
+#define WEFT_OPEN_BYTES_MAX                                                                                  \
+  (1ull << 30) /* what open tasks and their reports take; beyond, the oldest task is written out first */
+#define WEFT_OPEN_BYTES_LEAST (16ull << 20) /* some batches, and the tasks that they begin */
+#define WEFT_OPEN_BYTES_MOST  (64ull << 30) /* a line of a report has a number of 32 bits */
+#define WEFT_EVICTED_MAX      65536         /* evicted and not yet collected: beyond, no batch is taken */
+#define WEFT_SHED_REMEMBERED  262144        /* shed task ids remembered in each of two generations */
+#define WEFT_SHED_MEMORY_MS   10000         /* a late copy of a shed task comes within this */
+#define WEFT_SHED_BACKLOG_MS  2000          /* longer than the spools of many instances take after a pause */
+#define WEFT_NAMES_MAX        131072 /* distinct texts kept; further names share one, memory stays bounded */
+#define WEFT_ADDRESSES_MAX    65536  /* distinct server addresses kept; further ones are not told apart */
+#define WEFT_BARE_MAX         65536  /* bare connections remembered; the oldest of a set gives way */
+#define WEFT_BARE_SLACK_MS    1000   /* clocks of two hosts; a closed port is not used again for a minute */
+#define WEFT_BOOTS_MAX        4096   /* hosts: no more than instances */
 #define WEFT_LOSS_INTERVALS_MAX                                                                              \
   16384 /* beyond, neighbours are joined: the window widens, no loss is forgotten */
 #define WEFT_ANALYSE_NAMES_MAX   512   /* task names told apart in one analysis */

@@ -19,8 +19,9 @@ int ctl_verb_controller (ctl_call_t *call)
                          &options.journal_age_ms) < 0 ||
       ctl_call_size (call, "journal-max", WEFT_JOURNAL_MAX_LEAST, WEFT_JOURNAL_MAX, &options.journal_max) <
           0 ||
-      ctl_call_number (call, "tasks-max", WEFT_OPEN_TASKS_LEAST, WEFT_OPEN_TASKS_MAX, WEFT_OPEN_TASKS_MAX,
-                       &options.tasks_max) < 0)
+      ctl_call_number (call, "tasks-max", WEFT_OPEN_TASKS_LEAST, WEFT_OPEN_TASKS_MOST, WEFT_OPEN_TASKS_MAX,
+                       &options.tasks_max) < 0 ||
+      ctl_call_size (call, "memory-max", WEFT_OPEN_BYTES_LEAST, WEFT_OPEN_BYTES_MAX, &options.memory_max) < 0)
     return CTL_EXIT_USAGE;
   if (options.journal_age_ms < WEFT_JOURNAL_AGE_LEAST_MS) {
     weft_log_error ("bad duration for --journal-age: a minute at least; what is younger is still being read");

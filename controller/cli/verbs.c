@@ -95,6 +95,8 @@ static const ctl_option_t controller_options[] = {
     {"store", "FILE", "database of executions; else weft.db in the state directory", 0},
     {"tasks-max", "N", "tasks in memory at once, fewer near it are taken, whole ones; 1048576 if not given",
      0},
+    {"memory-max", "SIZE",
+     "what tasks in memory may take, the oldest is written early beyond; 1G if not given", 0},
     {"otlp", "URL", "send each execution on to an OTLP/HTTP collector, such as http://127.0.0.1:4318", 0},
     {"background", NULL, "return when it listens", 0},
     {"idle-exit", "DURATION", "end when no instance and no client was there for so long", 0},

@@ -430,6 +430,7 @@ static int answer_stats (ctl_house_t *house, const json_t *request, ctl_reply_t 
   set_number (correlate, "captures", c.captures);
   set_number (correlate, "bares", c.bares);
   set_number (correlate, "open_tasks", c.open_tasks);
+  set_number (correlate, "open_bytes", c.bytes);
   set_number (correlate, "unanswered", c.unanswered);
   set_number (correlate, "evicted", c.evicted);
   set_number (correlate, "truncated", c.truncated);

@@ -142,8 +142,9 @@ static int make_house (service_t *self)
   uint64_t epoch = weft_clock_ns (CLOCK_REALTIME) / WEFT_NS_PER_MS; /* I1 */
   house->instances = ctl_instances_new ();
   house->instructions = ctl_instructions_new (epoch, ctl_store_last_instruction (house->store));
-  house->correlate =
-      house->instances ? ctl_correlate_new (house->instances, (uint32_t) self->options.tasks_max) : NULL;
+  if (house->instances)
+    house->correlate = ctl_correlate_new_within (house->instances, (uint32_t) self->options.tasks_max,
+                                                 self->options.memory_max);
   house->sink = house->correlate ? ctl_sink_new (house->correlate, house->store) : NULL;
   ctl_intake_links_t links = {.instances = house->instances,
                               .instructions = house->instructions,

@@ -26,6 +26,7 @@ typedef struct {
   uint64_t journal_max;    /* bytes */
   uint64_t journal_age_ms; /* 0 is an age, too */
   uint64_t tasks_max;      /* in memory; overload.h says what happens near it */
+  uint64_t memory_max;     /* bytes of them and their reports */
 } ctl_service_options_t;
 
 /* Runs until told to end (background: until it listens). 0 or a status; everything there

@@ -15,8 +15,9 @@ enum { SEEN = 1, CONNECTED = 2 };
 typedef struct {
   const ctl_assemble_t *in;
   const ctl_entry_t **embed, **capture; /* one of each request and sender / subtask, sorted by it */
-  const ctl_entry_t **opaque, **bytes;  /* one of each id, sorted by it; bytes are the second lines */
-  uint32_t embeds, captures, opaques, byteses;
+  const ctl_entry_t **opaque;           /* one of each id, sorted by it */
+  const ctl_entry_t **bytes, **cpu;     /* second lines of these and of captures, sorted as they are */
+  uint32_t embeds, captures, opaques, byteses, cpus;
   uint8_t *embed_seen; /* a capture of it is there: SEEN, or on its connection: CONNECTED */
   ctl_execution_t *out;
   uint64_t origin_ns; /* start of the orphan that out->origin is of */
@@ -30,7 +31,7 @@ static int is_open (const ctl_entry_t *entry)
 
 static uint64_t key_of (const ctl_entry_t *entry)
 {
-  return entry->kind == WEFT_REPORT_CAPTURE ? entry->subtask : entry->link;
+  return entry->kind == WEFT_REPORT_CAPTURE || entry->kind == CTL_ENTRY_CPU ? entry->subtask : entry->link;
 }
 
 #define ORDER(a, b)                                                                                          \
@@ -135,26 +136,41 @@ static uint32_t drop_copies (const ctl_entry_t **entries, uint32_t count, uint64
       ++*truncated;
     else if (!one)
       entries[kept++] = entries[i];
-    else if ((is_open (one) || !is_open (entries[i])) && one->kind != CTL_ENTRY_BYTES)
+    else if ((is_open (one) || !is_open (entries[i])) && one->kind < CTL_ENTRY_BYTES)
       ++*duplicates;
   }
   return kept;
 }
 
-static const ctl_entry_t *find_embed (const work_t *self, uint64_t request, uint32_t *ret_index)
+/* Where the entries of this key begin, or would; all are of one kind. */
+static uint32_t first_of (const ctl_entry_t *const *list, uint32_t count, uint64_t key)
 {
-  uint32_t low = 0, high = self->embeds;
+  uint32_t low = 0, high = count;
   while (low < high) {
     uint32_t middle = low + (high - low) / 2;
-    if (self->embed[middle]->link < request)
+    if (key_of (list[middle]) < key)
       low = middle + 1;
     else
       high = middle;
   }
-  if (low == self->embeds || self->embed[low]->link != request)
+  return low;
+}
+
+static const ctl_entry_t *find_embed (const work_t *self, uint64_t request, uint32_t *ret_index)
+{
+  uint32_t at = first_of (self->embed, self->embeds, request);
+  if (at == self->embeds || self->embed[at]->link != request)
     return NULL;
-  *ret_index = low;
-  return self->embed[low];
+  *ret_index = at;
+  return self->embed[at];
+}
+
+/* The second line of a report; NULL: it was cut off. */
+static const ctl_entry_t *second_line (const ctl_entry_t *const *list, uint32_t count,
+                                       const ctl_entry_t *first)
+{
+  uint32_t at = first_of (list, count, key_of (first));
+  return at < count && key_of (list[at]) == key_of (first) ? list[at] : NULL;
 }
 
 uint16_t ctl_boot_of (ctl_boot_t *boots, uint32_t *count, const weft_batch_head_t *head, uint16_t guess)
@@ -215,7 +231,7 @@ static void fill (const work_t *self, const ctl_entry_t *entry, ctl_subtask_t *s
   subtask->name = ctl_names_text (ctl_instances_names (self->in->instances), entry->name);
   subtask->start_ns = wall (self, entry, entry->start_ns);
   subtask->end_ns = end_of (self, entry);
-  subtask->cpu_ns = entry->cpu_ns;
+  subtask->cpu_ns = entry->cpu_ns < CTL_ENTRY_CPU_LONG ? entry->cpu_ns : WEFT_NS_NONE;
 }
 
 static void fill_request (work_t *self, const ctl_entry_t *embed, ctl_subtask_t *subtask)
@@ -324,6 +340,13 @@ static int is_shared (const work_t *self, uint32_t index)
          (index > 0 && self->embed[index - 1]->link == link);
 }
 
+static void fill_long_cpu (const work_t *self, const ctl_entry_t *entry, ctl_subtask_t *subtask)
+{
+  const ctl_entry_t *cpu = second_line (self->cpu, self->cpus, entry);
+  if (cpu)
+    subtask->cpu_ns = cpu->link;
+}
+
 static void fill_capture (work_t *self, const ctl_entry_t *entry, ctl_subtask_t *subtask)
 {
   const ctl_instance_t *instance = ctl_instances_at (self->in->instances, entry->instance);
@@ -332,6 +355,8 @@ static void fill_capture (work_t *self, const ctl_entry_t *entry, ctl_subtask_t 
   subtask->service = instance->service;
   subtask->vm = instance->vm;
   subtask->pid = (uint32_t) instance->pid;
+  if (entry->cpu_ns == CTL_ENTRY_CPU_LONG)
+    fill_long_cpu (self, entry, subtask);
   if (entry->flags & CTL_ENTRY_TOP) {
     fill_top (self, entry, subtask);
     return;
@@ -398,26 +423,9 @@ static int is_leaf (const work_t *self, uint32_t index)
   return index == 0 || self->embed[index - 1]->link != embed->link || (embed->flags & WEFT_REPORT_ADOPTED);
 }
 
-/* The two lines of a report came and were sorted together, but what is hostile may repeat an id. */
-static const ctl_entry_t *bytes_of (const work_t *self, uint32_t index)
-{
-  uint64_t id = self->opaque[index]->link;
-  uint32_t low = 0, high = self->byteses;
-  if (index < high && self->bytes[index]->link == id)
-    return self->bytes[index];
-  while (low < high) {
-    uint32_t middle = low + (high - low) / 2;
-    if (self->bytes[middle]->link < id)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low < self->byteses && self->bytes[low]->link == id ? self->bytes[low] : NULL;
-}
-
 static int fill_opaque (work_t *self, uint32_t index, ctl_subtask_t *subtask)
 {
-  const ctl_entry_t *entry = self->opaque[index], *bytes = bytes_of (self, index);
+  const ctl_entry_t *entry = self->opaque[index], *bytes = second_line (self->bytes, self->byteses, entry);
   char peer[CTL_PEER_TEXT_MAX] = "";
   if (entry->peer)
     ctl_peers_text (self->in->peers, entry->peer, peer);
@@ -432,7 +440,7 @@ static int fill_opaque (work_t *self, uint32_t index, ctl_subtask_t *subtask)
   subtask->instruction = 0;
   subtask->cpu_ns = WEFT_NS_NONE;
   subtask->calls = entry->instruction;
-  subtask->wait_ns = entry->cpu_ns;
+  subtask->wait_ns = bytes ? bytes->subtask : 0;
   subtask->bytes_out = bytes ? bytes->start_ns : 0;
   subtask->bytes_in = bytes ? bytes->end_ns : 0;
   subtask->service = ctl_instances_intern (self->in->instances, peer, strlen (peer));
@@ -508,7 +516,7 @@ static const ctl_entry_t **take_kind (const ctl_entry_t **at, const ctl_entry_t 
   return at;
 }
 _Static_assert(WEFT_REPORT_CAPTURE < WEFT_REPORT_EMBED && WEFT_REPORT_EMBED < WEFT_REPORT_OPAQUE &&
-                   WEFT_REPORT_OPAQUE < CTL_ENTRY_BYTES,
+                   WEFT_REPORT_OPAQUE < CTL_ENTRY_BYTES && CTL_ENTRY_BYTES < CTL_ENTRY_CPU,
                "they are sorted in the order in which they are taken");
 
 int ctl_assemble (const ctl_assemble_t *self, const uint8_t task[WEFT_TASK_ID_SIZE],
@@ -524,7 +532,8 @@ int ctl_assemble (const ctl_assemble_t *self, const uint8_t task[WEFT_TASK_ID_SI
   at = take_kind (at, entries + count, WEFT_REPORT_CAPTURE, &work.capture, &work.captures);
   at = take_kind (at, entries + count, WEFT_REPORT_EMBED, &work.embed, &work.embeds);
   at = take_kind (at, entries + count, WEFT_REPORT_OPAQUE, &work.opaque, &work.opaques);
-  take_kind (at, entries + count, CTL_ENTRY_BYTES, &work.bytes, &work.byteses);
+  at = take_kind (at, entries + count, CTL_ENTRY_BYTES, &work.bytes, &work.byteses);
+  take_kind (at, entries + count, CTL_ENTRY_CPU, &work.cpu, &work.cpus);
 
   work.out = calloc (1, sizeof *work.out);
   if (!work.out)

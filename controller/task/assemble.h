@@ -18,38 +18,11 @@
 #define CTL_ASSEMBLE_H
 
 #include "../../common/batch.h"
+#include "entry.h"
 #include "instances.h"
 #include "names.h"
 #include "peers.h"
 #include "task.h"
-
-#define CTL_ENTRY_LINES_MAX 2u    /* cache lines that one report takes */
-#define CTL_ENTRY_BYTES     0x7fu /* beside the kinds of reports: the second line of an opaque one */
-#define CTL_ENTRY_TOP       0x80u /* beside WEFT_REPORT_*: a capture that came without a request id */
-
-/* One copy as it waits in memory: one cache line. An opaque report has a second one with
- * the same `link`, whose times are its bytes out and in. */
-typedef struct {
-  uint64_t link; /* request id; of a TOP the connection that it came on (ctl_peers_connection) */
-  uint64_t subtask;
-  uint64_t start_ns, end_ns; /* CLOCK_BOOTTIME of the instance's host */
-  uint64_t cpu_ns;           /* opaque: the wait */
-  uint32_t name;             /* ctl_names_id */
-  uint32_t instruction;      /* opaque: the calls; embed: its connection (32 bits of it, 0: not known) */
-  uint32_t peer;             /* embed, opaque: ctl_peers_address; capture: its connection, as above */
-  uint32_t next;             /* the list that correlate keeps */
-  uint16_t instance;
-  uint16_t status; /* opaque: the family of the peer's address */
-  uint8_t kind;    /* weft_report_kind_t, CTL_ENTRY_BYTES */
-  uint8_t flags;   /* WEFT_REPORT_*, CTL_ENTRY_TOP */
-  uint8_t error, reason;
-} ctl_entry_t;
-_Static_assert(sizeof (ctl_entry_t) == 64, "a waiting copy is one cache line");
-
-/* The lines of a capture, an embed or an opaque report; how many they are. What it tells
- * of addresses is told to `peers`. */
-uint32_t ctl_entry_fill (ctl_peers_t *peers, const weft_report_t *report, uint32_t name, uint16_t instance,
-                         ctl_entry_t ret_lines[CTL_ENTRY_LINES_MAX]);
 
 /* One host: its instances share one mapping to wall time, so that no skew arises
  * between processes of one kernel. The earliest anchor known counts (M1). */

@@ -13,9 +13,9 @@
  *      the (local, peer) of a BARE report did not come from outside: an orphan
  *      (INSIDE), or, if every BARE reason there is UNMATCHED, no task at all:
  *      discarded and counted
- *  R4  what is settled (nobody reported on it for WEFT_SETTLE_MS) is handed to
- *      the sink once and forgotten; a late report makes a new part, which the
- *      store merges by task id
+ *  R4  what is settled (nobody reported on it for WEFT_SETTLE_MS, or it is
+ *      WEFT_TASK_AGE_MS old) is handed to the sink once and forgotten; a late
+ *      report makes a new part, which the store merges by task id
  *
  * One thread, no I/O. */
 #ifndef CTL_CORRELATE_H
@@ -28,7 +28,9 @@
 
 typedef struct ctl_correlate_t ctl_correlate_t;
 
-/* Borrows the registry. `open_max` bounds the tasks in memory (0: WEFT_OPEN_TASKS_MAX). */
+/* Borrows the registry. `open_max` bounds the tasks in memory (0: WEFT_OPEN_TASKS_MAX), `bytes_max` what
+ * they and their reports take (0: WEFT_OPEN_BYTES_MAX). */
+ctl_correlate_t *ctl_correlate_new_within (ctl_instances_t *instances, uint32_t open_max, uint64_t bytes_max);
 ctl_correlate_t *ctl_correlate_new (ctl_instances_t *instances, uint32_t open_max);
 void ctl_correlate_destroy (ctl_correlate_t **self_p);
 
@@ -69,6 +71,7 @@ typedef struct {
   uint64_t reports, duplicates, embeds, captures, bares, opaques;
   uint64_t open_tasks;         /* in memory */
   uint64_t open_max;           /* of them */
+  uint64_t bytes, bytes_max;   /* of them and what waits for them */
   uint64_t oldest_ns;          /* CLOCK_MONOTONIC: none of them began before; UINT64_MAX: there is none */
   uint64_t unanswered;         /* among them: not seen complete when ctl_correlate_waiting last looked */
   uint64_t evicted, truncated; /* written out early; subtasks beyond the cap */
@@ -76,7 +79,7 @@ typedef struct {
   uint64_t shed;               /* of tasks that an overloaded controller does without */
   uint64_t discarded;          /* roots from inside that no instruction asked for (R3) */
 } ctl_correlate_stats_t;
-void ctl_correlate_stats (const ctl_correlate_t *self, ctl_correlate_stats_t *ret_stats);
+void ctl_correlate_stats (ctl_correlate_t *self, ctl_correlate_stats_t *ret_stats);
 /* Open tasks of one instruction that are not complete yet: what a window's end waits for. */
 uint64_t ctl_correlate_waiting (ctl_correlate_t *self, uint32_t instruction);
 

@@ -1,20 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* entry: a report as it waits in memory (assemble.h). */
-#include "assemble.h"
+#include "entry.h"
+
+static uint8_t named (uint8_t number)
+{
+  return number < CTL_ENTRY_UNNAMED ? number : CTL_ENTRY_UNNAMED;
+}
 
 static uint32_t fill_opaque (ctl_peers_t *peers, const weft_report_t *report, ctl_entry_t lines[2])
 {
   lines[0].peer = ctl_peers_address (peers, &report->peer);
   lines[0].status = report->peer.family;
   lines[0].instruction = report->opaque.calls;
-  lines[0].cpu_ns = report->opaque.wait_ns;
   lines[1] = (ctl_entry_t){.link = report->request,
-                           .subtask = report->subtask,
+                           .subtask = report->opaque.wait_ns,
                            .start_ns = report->opaque.bytes_out,
                            .end_ns = report->opaque.bytes_in,
                            .instance = lines[0].instance,
                            .kind = CTL_ENTRY_BYTES};
   return 2;
+}
+
+/* The second line is sorted as the first one is, so that both are of the same copy. */
+static uint32_t fill_cpu (const weft_report_t *report, ctl_entry_t lines[2])
+{
+  if (report->cpu_ns == WEFT_NS_NONE)
+    return 1;
+  lines[0].cpu_ns = report->cpu_ns < CTL_ENTRY_CPU_LONG ? (uint32_t) report->cpu_ns : CTL_ENTRY_CPU_LONG;
+  if (lines[0].cpu_ns != CTL_ENTRY_CPU_LONG)
+    return 1;
+  lines[1] = lines[0];
+  lines[1].kind = CTL_ENTRY_CPU;
+  lines[1].flags &= (uint8_t) ~CTL_ENTRY_TOP; /* its link is no connection */
+  lines[1].link = report->cpu_ns;
+  return 2;
+}
+
+static uint32_t fill_capture (ctl_peers_t *peers, const weft_report_t *report, ctl_entry_t lines[2])
+{
+  ctl_peers_captured_at (peers, &report->local);
+  uint64_t connection = ctl_peers_connection (peers, &report->peer, &report->local);
+  if (report->request) {
+    lines[0].peer = (uint32_t) connection;
+  } else {
+    lines[0].flags |= CTL_ENTRY_TOP;
+    lines[0].link = connection;
+  }
+  return fill_cpu (report, lines);
 }
 
 uint32_t ctl_entry_fill (ctl_peers_t *peers, const weft_report_t *report, uint32_t name, uint16_t instance,
@@ -25,29 +56,20 @@ uint32_t ctl_entry_fill (ctl_peers_t *peers, const weft_report_t *report, uint32
                          .subtask = report->subtask,
                          .start_ns = report->start_ns,
                          .end_ns = report->end_ns,
-                         .cpu_ns = report->cpu_ns,
+                         .cpu_ns = CTL_ENTRY_CPU_NONE,
                          .name = name,
                          .instruction = report->instruction,
                          .instance = instance,
                          .status = report->status,
                          .kind = report->kind,
                          .flags = (uint8_t) (report->flags & ~CTL_ENTRY_TOP),
-                         .error = report->error,
-                         .reason = report->reason};
+                         .error = named (report->error),
+                         .reason = named (report->reason)};
   if (report->kind == WEFT_REPORT_OPAQUE)
     return fill_opaque (peers, report, ret_lines);
-  if (report->kind == WEFT_REPORT_EMBED) {
-    entry->peer = ctl_peers_address (peers, &report->peer);
-    entry->instruction = (uint32_t) ctl_peers_connection (peers, &report->local, &report->peer);
-    return 1;
-  }
-  ctl_peers_captured_at (peers, &report->local);
-  uint64_t connection = ctl_peers_connection (peers, &report->peer, &report->local);
-  if (report->request) {
-    entry->peer = (uint32_t) connection;
-  } else {
-    entry->flags |= CTL_ENTRY_TOP;
-    entry->link = connection;
-  }
+  if (report->kind == WEFT_REPORT_CAPTURE)
+    return fill_capture (peers, report, ret_lines);
+  entry->peer = ctl_peers_address (peers, &report->peer);
+  entry->instruction = (uint32_t) ctl_peers_connection (peers, &report->local, &report->peer);
   return 1;
 }

@@ -131,3 +131,8 @@ const char *ctl_names_text (const ctl_names_t *self, uint32_t id)
 {
   return self->text[id < self->count ? id : 0];
 }
+
+uint32_t ctl_names_count (const ctl_names_t *self)
+{
+  return self->count;
+}

@@ -14,6 +14,8 @@ void ctl_names_destroy (ctl_names_t **self_p);
 /* The number of `text`; 0 is "" and 1 is what every text beyond WEFT_NAMES_MAX
  * becomes. A NUL inside ends the text. 0 or WEFT_E_NOMEM. */
 int ctl_names_id (ctl_names_t *self, const char *text, size_t size, uint32_t *ret_id);
+/* Every number below it has a text. */
+uint32_t ctl_names_count (const ctl_names_t *self);
 /* Never NULL; "" for a number that is none. */
 const char *ctl_names_text (const ctl_names_t *self, uint32_t id);
 

@@ -1,55 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* How the store is written, and what goes when it is full or old. */
 #include "store.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "../../common/ids.h"
+#include "../../common/clocks.h"
 #include "../../common/status.h"
+#include "store_db.h"
 
-#define ROWS_PER_TRANSACTION 4096u
-#define BUSY_MS              2000 /* another process reads or checkpoints */
-#define PREFIX_MIN           4u
-#define WHY_MAX              256
-
-/* duration_ns etc. stand beside the packed data only so that people can query them with sqlite3(1). */
-static const char schema_sql[] = "CREATE TABLE task (id BLOB PRIMARY KEY, instruction INTEGER NOT NULL, "
-                                 "kind INTEGER NOT NULL, name TEXT NOT NULL, start_ns INTEGER NOT NULL, "
-                                 "duration_ns INTEGER NOT NULL, complete INTEGER NOT NULL, "
-                                 "errors INTEGER NOT NULL, data BLOB NOT NULL) WITHOUT ROWID;"
-                                 "CREATE INDEX task_start ON task (start_ns);"
-                                 "CREATE INDEX task_instruction ON task (instruction, start_ns);";
-
-static const char *const statement_sql[] = {
-#define PUT 0
-    "INSERT OR REPLACE INTO task VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-#define GET 1
-    "SELECT data FROM task WHERE id = ?1",
-#define EACH 2
-    "SELECT data FROM task WHERE start_ns BETWEEN ?1 AND ?2 ORDER BY start_ns DESC, id",
-#define EACH_OF 3
-    "SELECT data FROM task WHERE start_ns BETWEEN ?1 AND ?2 AND instruction = ?3 ORDER BY start_ns DESC, id",
-#define FIND 4
-    "SELECT data FROM task WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
-#define LAST 5
-    "SELECT max (instruction) FROM task",
-};
-#define STATEMENTS (sizeof statement_sql / sizeof *statement_sql)
-
-struct ctl_store_t {
-  sqlite3 *db;
-  sqlite3_stmt *statement[STATEMENTS];
-  uint32_t rows; /* in the open transaction; 0: none is open */
-  char why[WHY_MAX];
-};
-
-static int status_of (int rc)
+int ctl_store_status (int rc)
 {
   switch (rc & 0xff) {
   case SQLITE_OK:
@@ -75,11 +37,11 @@ static int status_of (int rc)
   }
 }
 
-/* Remembers SQLite's own words. It knows ENOSPC as a full disk; a file size limit and a quota are
- * the same to us, and of its log it keeps no error number but the kernel's last. */
-static int fail (ctl_store_t *self, int rc)
+/* SQLite knows ENOSPC as a full disk; a file size limit and a quota are the same to us, and of its
+ * log it keeps no error number but the kernel's last. */
+int ctl_store_fail (ctl_store_t *self, int rc)
 {
-  int status = status_of (rc);
+  int status = ctl_store_status (rc);
   int error = errno;
   if (status == WEFT_E_IO && (error == ENOSPC || error == EFBIG || error == EDQUOT))
     status = WEFT_E_FULL;
@@ -88,122 +50,17 @@ static int fail (ctl_store_t *self, int rc)
   return status;
 }
 
-static int run (ctl_store_t *self, const char *sql)
+int ctl_store_run (ctl_store_t *self, const char *sql)
 {
   int rc = sqlite3_exec (self->db, sql, NULL, NULL, NULL);
-  return rc == SQLITE_OK ? 0 : fail (self, rc);
+  return rc == SQLITE_OK ? 0 : ctl_store_fail (self, rc);
 }
 
-/* ---- opening ------------------------------------------------------------------ */
-
-static int read_version (ctl_store_t *self, int *ret_version)
+int ctl_store_done (ctl_store_t *self, ctl_statement_t statement, int rc)
 {
-  sqlite3_stmt *statement;
-  int rc = sqlite3_prepare_v2 (self->db, "PRAGMA user_version", -1, &statement, NULL);
-  if (rc == SQLITE_OK)
-    rc = sqlite3_step (statement);
-  if (rc == SQLITE_ROW)
-    *ret_version = sqlite3_column_int (statement, 0);
-  int status = rc == SQLITE_ROW ? 0 : fail (self, rc);
-  sqlite3_finalize (statement);
+  int status = rc == SQLITE_DONE || rc == SQLITE_ROW ? 0 : ctl_store_fail (self, rc);
+  sqlite3_reset (self->statement[statement]);
   return status;
-}
-
-static int holds_tables (ctl_store_t *self, int *ret_holds)
-{
-  sqlite3_stmt *statement;
-  int rc = sqlite3_prepare_v2 (self->db, "SELECT 1 FROM sqlite_master LIMIT 1", -1, &statement, NULL);
-  if (rc == SQLITE_OK)
-    rc = sqlite3_step (statement);
-  int status = rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : fail (self, rc);
-  *ret_holds = rc == SQLITE_ROW;
-  sqlite3_finalize (statement);
-  return status;
-}
-
-/* S2: nothing is written before the version is known. */
-static int prepare (ctl_store_t *self, const char *path, char *why, size_t why_size)
-{
-  int version = 0, holds = 0;
-  int rc = read_version (self, &version);
-  if (rc == 0 && version > CTL_STORE_SCHEMA) {
-    snprintf (why, why_size,
-              "cannot open store %s: it was written by a newer weft (schema %d, this one knows %d); "
-              "use that version or choose another --store",
-              path, version, CTL_STORE_SCHEMA);
-    return WEFT_E_VERSION;
-  }
-  if (rc == 0 && version == 0)
-    rc = holds_tables (self, &holds);
-  if (rc == 0 && holds) {
-    snprintf (why, why_size,
-              "cannot open store %s: it is a database of another program; choose another --store", path);
-    return WEFT_E_MALFORMED;
-  }
-  if (rc == 0)
-    rc = run (self, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;");
-  if (rc == 0 && version == 0) {
-    char sql[sizeof schema_sql + 96];
-    snprintf (sql, sizeof sql, "BEGIN IMMEDIATE; %s PRAGMA user_version = %d; COMMIT;", schema_sql,
-              CTL_STORE_SCHEMA);
-    rc = run (self, sql);
-  }
-  for (size_t i = 0; i < STATEMENTS && rc == 0; i++) {
-    int sqlite_rc = sqlite3_prepare_v3 (self->db, statement_sql[i], -1, SQLITE_PREPARE_PERSISTENT,
-                                        &self->statement[i], NULL);
-    rc = sqlite_rc == SQLITE_OK ? 0 : fail (self, sqlite_rc);
-  }
-  if (rc == WEFT_E_MALFORMED)
-    snprintf (why, why_size, "cannot open store %s: it is no database (%s); choose another --store", path,
-              self->why);
-  else if (rc)
-    snprintf (why, why_size, "cannot open store %s: %s; free some space or choose another --store", path,
-              self->why);
-  return rc;
-}
-
-/* SQLite would make the file with the umask's mode; task names are nobody else's business. */
-static int make_file (const char *path, char *why, size_t why_size)
-{
-  int fd = open (path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
-  if (fd < 0) {
-    int error = errno;
-    snprintf (why, why_size, "cannot open store %s: %s; choose another --store", path, strerror (error));
-    return error == EACCES || error == EPERM || error == EROFS ? WEFT_E_DENIED
-           : error == ENOSPC                                   ? WEFT_E_FULL
-                                                               : WEFT_E_IO;
-  }
-  struct stat st;
-  int regular = fstat (fd, &st) == 0 && S_ISREG (st.st_mode);
-  close (fd);
-  if (regular)
-    return 0;
-  snprintf (why, why_size, "cannot open store %s: it is no regular file; choose another --store", path);
-  return WEFT_E_IO;
-}
-
-int ctl_store_open (const char *path, ctl_store_t **ret_self, char *why, size_t why_size)
-{
-  int rc = make_file (path, why, why_size);
-  if (rc)
-    return rc;
-  ctl_store_t *self = calloc (1, sizeof *self);
-  if (!self)
-    return WEFT_E_NOMEM;
-  rc = sqlite3_open_v2 (path, &self->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
-  if (rc != SQLITE_OK) {
-    snprintf (why, why_size, "cannot open store %s: %s; choose another --store", path,
-              self->db ? sqlite3_errmsg (self->db) : "out of memory");
-    rc = status_of (rc);
-  } else {
-    sqlite3_busy_timeout (self->db, BUSY_MS);
-    rc = prepare (self, path, why, why_size);
-  }
-  if (rc)
-    ctl_store_destroy (&self);
-  else
-    *ret_self = self;
-  return rc;
 }
 
 void ctl_store_destroy (ctl_store_t **self_p)
@@ -211,37 +68,219 @@ void ctl_store_destroy (ctl_store_t **self_p)
   ctl_store_t *self = *self_p;
   if (!self)
     return;
-  if (self->rows)
+  if (self->begun)
     ctl_store_commit (self);
-  for (size_t i = 0; i < STATEMENTS; i++)
+  for (size_t i = 0; i < CTL_STATEMENTS; i++)
     sqlite3_finalize (self->statement[i]);
   sqlite3_close (self->db);
+  ctl_names_destroy (&self->names);
   free (self);
   *self_p = NULL;
 }
 
-/* ---- writing ------------------------------------------------------------------- */
-
-static int unpack_column (sqlite3_stmt *statement, ctl_execution_t **ret_execution)
+const char *ctl_store_why (const ctl_store_t *self)
 {
-  const void *data = sqlite3_column_blob (statement, 0);
-  int size = sqlite3_column_bytes (statement, 0);
-  return data ? ctl_execution_unpack (data, (size_t) size, ret_execution) : WEFT_E_MALFORMED;
+  return self->why;
 }
 
-/* NULL: no such row. */
-static int get (ctl_store_t *self, const uint8_t task[WEFT_TASK_ID_SIZE], ctl_execution_t **ret_execution)
+/* ---- the tail -------------------------------------------------------------------- */
+
+/* D3: a table with a gap would shift every number behind it; then it is no table of ours. */
+int ctl_store_load_names (ctl_store_t *self)
 {
-  sqlite3_stmt *statement = self->statement[GET];
-  sqlite3_bind_blob (statement, 1, task, WEFT_TASK_ID_SIZE, SQLITE_STATIC);
-  int rc = sqlite3_step (statement), status = 0;
-  *ret_execution = NULL;
-  if (rc == SQLITE_ROW)
-    status = unpack_column (statement, ret_execution);
-  else if (rc != SQLITE_DONE)
-    status = fail (self, rc);
+  sqlite3_stmt *statement = self->statement[CTL_STATEMENT_NAMES];
+  int rc, status = 0;
+  ctl_names_destroy (&self->names);
+  self->names = ctl_names_new ();
+  self->names_saved = 2; /* what every pool begins with */
+  if (!self->names)
+    return WEFT_E_NOMEM;
+  while (status == 0 && (rc = sqlite3_step (statement)) != SQLITE_DONE) {
+    uint32_t id = 0;
+    const char *text = rc == SQLITE_ROW ? (const char *) sqlite3_column_text (statement, 1) : NULL;
+    status = rc != SQLITE_ROW ? ctl_store_fail (self, rc)
+             : text           ? ctl_names_id (self->names, text, strlen (text), &id)
+                              : WEFT_E_MALFORMED;
+    if (status == 0 && (id != self->names_saved || sqlite3_column_int64 (statement, 0) != id))
+      status = WEFT_E_MALFORMED;
+    self->names_saved++;
+  }
+  if (status == WEFT_E_MALFORMED && !self->why[0])
+    snprintf (self->why, sizeof self->why, "its table of names is damaged");
   sqlite3_reset (statement);
+  self->names_seen = self->names_committed = self->names_saved;
   return status;
+}
+
+/* A burst that was damaged does not give its numbers away again. */
+static int begin_behind_tasks (ctl_store_t *self)
+{
+  ctl_burst_t *tail = &self->tail;
+  int rc = sqlite3_step (self->statement[CTL_STATEMENT_LAST]);
+  int64_t last = rc == SQLITE_ROW ? sqlite3_column_int64 (self->statement[CTL_STATEMENT_LAST], 0) : 0;
+  if (last >= tail->first + tail->count) {
+    tail->first = last + 1;
+    tail->count = 0;
+    tail->from_ns = UINT64_MAX;
+    tail->until_ns = tail->end_ns = 0;
+  }
+  return ctl_store_done (self, CTL_STATEMENT_LAST, rc);
+}
+
+int ctl_store_load_tail (ctl_store_t *self)
+{
+  ctl_burst_t *tail = &self->tail;
+  sqlite3_stmt *statement = self->statement[CTL_STATEMENT_BURST_OF];
+  sqlite3_bind_int64 (statement, 1, INT64_MAX);
+  int rc = sqlite3_step (statement);
+  tail->first = 1;
+  tail->count = 0;
+  tail->from_ns = UINT64_MAX;
+  tail->until_ns = tail->end_ns = 0;
+  tail->dirty = 0;
+  if (rc == SQLITE_ROW) {
+    uint32_t count = (uint32_t) sqlite3_column_int64 (statement, 1);
+    const void *sums = sqlite3_column_blob (statement, 5);
+    tail->first = sqlite3_column_int64 (statement, 0);
+    if (count < CTL_BURST_JOIN && sqlite3_column_bytes (statement, 5) == (int) (count * CTL_SUMMARY_SIZE)) {
+      tail->count = count;
+      tail->from_ns = (uint64_t) sqlite3_column_int64 (statement, 2);
+      tail->until_ns = (uint64_t) sqlite3_column_int64 (statement, 3);
+      tail->end_ns = (uint64_t) sqlite3_column_int64 (statement, 4);
+      if (count)
+        memcpy (tail->sums, sums, count * CTL_SUMMARY_SIZE);
+    } else {
+      tail->first += count;
+    }
+  }
+  int status = ctl_store_done (self, CTL_STATEMENT_BURST_OF, rc);
+  return status ? status : begin_behind_tasks (self);
+}
+
+static int flush_names (ctl_store_t *self)
+{
+  sqlite3_stmt *statement = self->statement[CTL_STATEMENT_ADD_NAME];
+  int status = 0;
+  for (; self->names_saved < self->names_seen && status == 0; self->names_saved++) {
+    sqlite3_bind_int64 (statement, 1, self->names_saved);
+    sqlite3_bind_text (statement, 2, ctl_names_text (self->names, self->names_saved), -1, SQLITE_STATIC);
+    status = ctl_store_done (self, CTL_STATEMENT_ADD_NAME, sqlite3_step (statement));
+  }
+  return status;
+}
+
+static int flush_instruction (ctl_store_t *self)
+{
+  if (self->last_instruction <= self->saved_instruction)
+    return 0;
+  sqlite3_stmt *statement = self->statement[CTL_STATEMENT_SET_FACT];
+  sqlite3_bind_text (statement, 1, "instruction", -1, SQLITE_STATIC);
+  sqlite3_bind_int64 (statement, 2, self->last_instruction);
+  int status = ctl_store_done (self, CTL_STATEMENT_SET_FACT, sqlite3_step (statement));
+  if (status == 0)
+    self->saved_instruction = self->last_instruction;
+  return status;
+}
+
+int ctl_store_flush (ctl_store_t *self)
+{
+  ctl_burst_t *tail = &self->tail;
+  if (!tail->dirty)
+    return 0;
+  int status = flush_names (self);
+  if (status == 0)
+    status = flush_instruction (self);
+  if (status)
+    return status;
+  sqlite3_stmt *statement = self->statement[CTL_STATEMENT_ADD_BURST];
+  sqlite3_bind_int64 (statement, 1, tail->first);
+  sqlite3_bind_int64 (statement, 2, tail->count);
+  sqlite3_bind_int64 (statement, 3, (int64_t) tail->from_ns);
+  sqlite3_bind_int64 (statement, 4, (int64_t) tail->until_ns);
+  sqlite3_bind_int64 (statement, 5, (int64_t) tail->end_ns);
+  sqlite3_bind_blob (statement, 6, tail->sums, (int) (tail->count * CTL_SUMMARY_SIZE), SQLITE_STATIC);
+  status = ctl_store_done (self, CTL_STATEMENT_ADD_BURST, sqlite3_step (statement));
+  if (status == 0)
+    tail->dirty = 0;
+  return status;
+}
+
+/* The next one begins where this one ends. */
+static int next_burst (ctl_store_t *self)
+{
+  int status = ctl_store_flush (self);
+  if (status)
+    return status;
+  self->tail.first += self->tail.count;
+  self->tail.count = 0;
+  self->tail.from_ns = UINT64_MAX;
+  self->tail.until_ns = self->tail.end_ns = 0;
+  return 0;
+}
+
+/* ---- writing ------------------------------------------------------------------- */
+
+static int summarise (ctl_store_t *self, const ctl_execution_t *execution, uint8_t out[CTL_SUMMARY_SIZE])
+{
+  ctl_summary_t summary;
+  ctl_summary_of (execution, &summary);
+  int rc = ctl_summary_put (&summary, self->names, out);
+  uint32_t most = ctl_names_count (self->names);
+  self->names_seen = most > self->names_seen ? most : self->names_seen;
+  if (summary.instruction > self->last_instruction)
+    self->last_instruction = summary.instruction;
+  return rc;
+}
+
+static uint64_t end_of (const ctl_execution_t *execution)
+{
+  return execution->start_ns + execution->duration_ns;
+}
+
+static void widen (ctl_burst_t *tail, const ctl_execution_t *execution)
+{
+  tail->from_ns = execution->start_ns < tail->from_ns ? execution->start_ns : tail->from_ns;
+  tail->until_ns = execution->start_ns > tail->until_ns ? execution->start_ns : tail->until_ns;
+  tail->end_ns = end_of (execution) > tail->end_ns ? end_of (execution) : tail->end_ns;
+  tail->dirty = 1;
+}
+
+/* The summary of a task that is there already, wherever its burst is. */
+static int replace_summary (ctl_store_t *self, int64_t number, const ctl_execution_t *execution)
+{
+  uint8_t sum[CTL_SUMMARY_SIZE];
+  ctl_burst_t *tail = &self->tail;
+  int status = summarise (self, execution, sum);
+  if (status)
+    return status;
+  if (number >= tail->first && number < tail->first + tail->count) {
+    memcpy (tail->sums[number - tail->first], sum, sizeof sum);
+    widen (tail, execution);
+    return 0;
+  }
+  status = flush_names (self);
+  sqlite3_stmt *statement = self->statement[CTL_STATEMENT_BURST_OF];
+  sqlite3_bind_int64 (statement, 1, number);
+  int rc = sqlite3_step (statement);
+  int64_t first = rc == SQLITE_ROW ? sqlite3_column_int64 (statement, 0) : 0;
+  int64_t count = rc == SQLITE_ROW ? sqlite3_column_bytes (statement, 5) / (int) CTL_SUMMARY_SIZE : 0;
+  if (status == 0)
+    status = ctl_store_done (self, CTL_STATEMENT_BURST_OF, rc);
+  if (status || number - first >= count)
+    return status;
+  sqlite3_blob *blob = NULL;
+  rc = sqlite3_blob_open (self->db, "main", "burst", "sums", first, 1, &blob);
+  if (rc == SQLITE_OK)
+    rc = sqlite3_blob_write (blob, sum, sizeof sum, (int) ((number - first) * CTL_SUMMARY_SIZE));
+  if (rc != SQLITE_OK)
+    status = ctl_store_fail (self, rc);
+  sqlite3_blob_close (blob);
+  statement = self->statement[CTL_STATEMENT_BOUNDS];
+  sqlite3_bind_int64 (statement, 1, first);
+  sqlite3_bind_int64 (statement, 2, (int64_t) execution->start_ns);
+  sqlite3_bind_int64 (statement, 3, (int64_t) execution->start_ns);
+  sqlite3_bind_int64 (statement, 4, (int64_t) end_of (execution));
+  return status ? status : ctl_store_done (self, CTL_STATEMENT_BOUNDS, sqlite3_step (statement));
 }
 
 static int64_t errors_of (const ctl_execution_t *execution)
@@ -252,180 +291,216 @@ static int64_t errors_of (const ctl_execution_t *execution)
   return errors;
 }
 
-static int write_row (ctl_store_t *self, const ctl_execution_t *execution)
+/* *ret_there 1: ADD found its id there already. */
+static int write_row (ctl_store_t *self, ctl_statement_t how, int64_t number,
+                      const ctl_execution_t *execution, int *ret_there)
 {
   void *data;
   size_t size;
   int status = ctl_execution_pack (execution, &data, &size);
   if (status)
     return status;
-  sqlite3_stmt *statement = self->statement[PUT];
-  sqlite3_bind_blob (statement, 1, execution->task, WEFT_TASK_ID_SIZE, SQLITE_STATIC);
-  sqlite3_bind_int64 (statement, 2, execution->instruction);
-  sqlite3_bind_int (statement, 3, (int) execution->kind);
-  sqlite3_bind_text (statement, 4, execution->name, -1, SQLITE_STATIC);
-  sqlite3_bind_int64 (statement, 5, (int64_t) execution->start_ns);
-  sqlite3_bind_int64 (statement, 6, (int64_t) execution->duration_ns);
-  sqlite3_bind_int (statement, 7, execution->complete);
-  sqlite3_bind_int64 (statement, 8, errors_of (execution));
-  sqlite3_bind_blob (statement, 9, data, (int) size, SQLITE_STATIC);
-  int rc = sqlite3_step (statement);
-  if (rc != SQLITE_DONE)
-    status = fail (self, rc);
-  sqlite3_reset (statement);
+  sqlite3_stmt *statement = self->statement[how];
+  sqlite3_bind_int64 (statement, 1, number);
+  sqlite3_bind_blob (statement, 2, execution->task, WEFT_TASK_ID_SIZE, SQLITE_STATIC);
+  sqlite3_bind_int64 (statement, 3, execution->instruction);
+  sqlite3_bind_int (statement, 4, (int) execution->kind);
+  sqlite3_bind_text (statement, 5, execution->name, -1, SQLITE_STATIC);
+  sqlite3_bind_int64 (statement, 6, (int64_t) execution->start_ns);
+  sqlite3_bind_int64 (statement, 7, (int64_t) execution->duration_ns);
+  sqlite3_bind_int (statement, 8, execution->complete);
+  sqlite3_bind_int64 (statement, 9, errors_of (execution));
+  sqlite3_bind_blob (statement, 10, data, (int) size, SQLITE_STATIC);
+  status = ctl_store_done (self, how, sqlite3_step (statement));
+  *ret_there = status == 0 && sqlite3_changes (self->db) == 0;
   sqlite3_clear_bindings (statement);
   free (data);
   return status;
 }
 
 /* S3. A row that cannot be read any more is replaced: what is new is sound. */
-static int write_merged (ctl_store_t *self, const ctl_execution_t *execution, ctl_execution_t *stored)
+static int write_merged (ctl_store_t *self, const ctl_execution_t *execution, int64_t number,
+                         ctl_execution_t *stored)
 {
   ctl_execution_t *copy = NULL;
   void *data;
   size_t size;
+  int there;
   int rc = ctl_execution_pack (execution, &data, &size);
   if (rc)
     return rc;
   rc = ctl_execution_unpack (data, size, &copy);
   free (data);
-  if (rc == 0)
+  if (rc == 0 && stored)
     rc = ctl_execution_merge (stored, copy);
-  ctl_execution_destroy (&copy);
-  return rc ? rc : write_row (self, stored);
-}
-
-static int put (ctl_store_t *self, const ctl_execution_t *execution)
-{
-  ctl_execution_t *stored;
-  int rc = get (self, execution->task, &stored);
-  if (rc == WEFT_E_MALFORMED || rc == WEFT_E_VERSION)
-    rc = 0;
   if (rc == 0)
-    rc = stored ? write_merged (self, execution, stored) : write_row (self, execution);
-  ctl_execution_destroy (&stored);
+    rc = write_row (self, CTL_STATEMENT_REPLACE, number, stored ? stored : copy, &there);
+  if (rc == 0)
+    rc = replace_summary (self, number, stored ? stored : copy);
+  ctl_execution_destroy (&copy);
   return rc;
 }
 
-/* After some errors SQLite has rolled back by itself; a second ROLLBACK is harmless. */
+static int merge (ctl_store_t *self, const ctl_execution_t *execution)
+{
+  sqlite3_stmt *statement = self->statement[CTL_STATEMENT_GET_BY_ID];
+  ctl_execution_t *stored = NULL;
+  sqlite3_bind_blob (statement, 1, execution->task, WEFT_TASK_ID_SIZE, SQLITE_STATIC);
+  int rc = sqlite3_step (statement), status = 0;
+  int64_t number = rc == SQLITE_ROW ? sqlite3_column_int64 (statement, 1) : 0;
+  if (rc == SQLITE_ROW)
+    status = ctl_store_unpack (statement, &stored);
+  else
+    status = rc == SQLITE_DONE ? WEFT_E_MALFORMED : ctl_store_fail (self, rc);
+  sqlite3_reset (statement);
+  if (number && (status == WEFT_E_MALFORMED || status == WEFT_E_VERSION))
+    status = 0;
+  if (status == 0)
+    status = write_merged (self, execution, number, stored);
+  ctl_execution_destroy (&stored);
+  return status;
+}
+
+int ctl_store_put_one (ctl_store_t *self, const ctl_execution_t *execution)
+{
+  ctl_burst_t *tail = &self->tail;
+  int there = 0;
+  int rc = tail->count == CTL_BURST_MAX ? next_burst (self) : 0;
+  if (rc == 0)
+    rc = write_row (self, CTL_STATEMENT_ADD, tail->first + tail->count, execution, &there);
+  if (rc || there)
+    return rc ? rc : merge (self, execution);
+  rc = summarise (self, execution, tail->sums[tail->count]);
+  if (rc)
+    return rc;
+  tail->count++;
+  widen (tail, execution);
+  return 0;
+}
+
+/* After some errors SQLite has rolled back by itself; a second ROLLBACK is harmless. Memory is as
+ * ahead as it was: what it knows is read anew. */
 static void roll_back (ctl_store_t *self)
 {
+  char why[CTL_STORE_WHY_MAX];
+  memcpy (why, self->why, sizeof why);
   sqlite3_exec (self->db, "ROLLBACK", NULL, NULL, NULL);
   self->rows = 0;
+  self->begun = 0;
+  self->saved_instruction = 0;
+  self->names_saved = self->names_committed;
+  if (ctl_store_load_tail (self))
+    self->tail.count = CTL_BURST_MAX; /* the next put looks again */
+  memcpy (self->why, why, sizeof why);
 }
 
 int ctl_store_put (ctl_store_t *self, const ctl_execution_t *execution)
 {
   int rc = 0;
-  if (self->rows == 0)
-    rc = run (self, "BEGIN IMMEDIATE");
+  if (!self->begun)
+    rc = ctl_store_run (self, "BEGIN IMMEDIATE");
   if (rc)
     return rc;
-  rc = put (self, execution);
+  if (!self->begun && self->tail.count >= CTL_BURST_JOIN)
+    rc = next_burst (self);
+  self->begun = 1;
+  if (rc == 0)
+    rc = ctl_store_put_one (self, execution);
   if (rc) {
     roll_back (self);
     return rc;
   }
-  return ++self->rows < ROWS_PER_TRANSACTION ? 0 : ctl_store_commit (self);
+  return ++self->rows < CTL_STORE_ROWS_MAX ? 0 : ctl_store_commit (self);
 }
 
 int ctl_store_commit (ctl_store_t *self)
 {
-  if (self->rows == 0)
+  if (!self->begun)
     return 0;
-  int rc = run (self, "COMMIT");
-  if (rc)
+  int rc = ctl_store_flush (self);
+  if (rc == 0)
+    rc = ctl_store_run (self, "COMMIT");
+  if (rc) {
     roll_back (self);
+    return rc;
+  }
   self->rows = 0;
-  return rc;
-}
-
-/* ---- reading -------------------------------------------------------------------- */
-
-static int64_t bound (uint64_t ns)
-{
-  return ns > INT64_MAX ? INT64_MAX : (int64_t) ns;
-}
-
-/* A row that is damaged is passed over: one bad page must not hide all others. */
-int ctl_store_each (ctl_store_t *self, uint32_t instruction, uint64_t from_ns, uint64_t to_ns,
-                    int (*fn) (ctl_execution_t **execution_p, void *arg), void *arg)
-{
-  sqlite3_stmt *statement = self->statement[instruction ? EACH_OF : EACH];
-  int rc, status = 0;
-  sqlite3_bind_int64 (statement, 1, bound (from_ns));
-  sqlite3_bind_int64 (statement, 2, bound (to_ns));
-  if (instruction)
-    sqlite3_bind_int64 (statement, 3, instruction);
-  while (status == 0 && (rc = sqlite3_step (statement)) != SQLITE_DONE) {
-    ctl_execution_t *execution = NULL;
-    if (rc != SQLITE_ROW)
-      status = fail (self, rc);
-    else if (unpack_column (statement, &execution) == 0)
-      status = fn (&execution, arg);
-    ctl_execution_destroy (&execution);
-  }
-  sqlite3_reset (statement);
-  return status;
-}
-
-/* The lowest and the highest task id that begin with `prefix`. */
-static int range_of (const char *prefix, uint8_t low[WEFT_TASK_ID_SIZE], uint8_t high[WEFT_TASK_ID_SIZE])
-{
-  char digits[2 * WEFT_TASK_ID_SIZE];
-  size_t size = strlen (prefix);
-  if (size < PREFIX_MIN || size > sizeof digits)
-    return WEFT_E_RANGE;
-  memset (digits, '0', sizeof digits);
-  for (size_t i = 0; i < size; i++)
-    digits[i] = prefix[i];
-  int rc = weft_hex_get (low, digits, WEFT_TASK_ID_SIZE);
-  memset (digits + size, 'f', sizeof digits - size);
-  return rc ? rc : weft_hex_get (high, digits, WEFT_TASK_ID_SIZE);
-}
-
-int ctl_store_find (ctl_store_t *self, const char *prefix, ctl_execution_t **ret_execution,
-                    uint32_t *ret_count)
-{
-  uint8_t low[WEFT_TASK_ID_SIZE], high[WEFT_TASK_ID_SIZE];
-  int rc, status = range_of (prefix, low, high);
-  if (status)
-    return status;
-  sqlite3_stmt *statement = self->statement[FIND];
-  ctl_execution_t *execution = NULL;
-  uint32_t count = 0;
-  sqlite3_bind_blob (statement, 1, low, sizeof low, SQLITE_STATIC);
-  sqlite3_bind_blob (statement, 2, high, sizeof high, SQLITE_STATIC);
-  while (status == 0 && (rc = sqlite3_step (statement)) != SQLITE_DONE) {
-    if (rc != SQLITE_ROW)
-      status = fail (self, rc);
-    else if (count++ == 0)
-      status = unpack_column (statement, &execution);
-  }
-  sqlite3_reset (statement);
-  sqlite3_clear_bindings (statement);
-  if (status == 0 && count != 1)
-    status = count ? WEFT_E_BUSY : WEFT_E_NOT_FOUND;
-  if (status) {
-    ctl_execution_destroy (&execution);
-    if (status == WEFT_E_BUSY && count > 1)
-      *ret_count = count;
-    return status;
-  }
-  *ret_count = 1;
-  *ret_execution = execution;
+  self->begun = 0;
+  self->names_committed = self->names_saved;
   return 0;
 }
 
-uint32_t ctl_store_last_instruction (ctl_store_t *self)
+/* ---- what goes -------------------------------------------------------------------- */
+
+void ctl_store_retain (ctl_store_t *self, uint64_t bytes_max, uint64_t age_max_ms)
 {
-  sqlite3_stmt *statement = self->statement[LAST];
-  uint32_t last = sqlite3_step (statement) == SQLITE_ROW ? (uint32_t) sqlite3_column_int64 (statement, 0) : 0;
-  sqlite3_reset (statement);
-  return last;
+  self->bytes_max = bytes_max;
+  self->age_max_ns = age_max_ms * WEFT_NS_PER_MS;
 }
 
-const char *ctl_store_why (const ctl_store_t *self)
+uint64_t ctl_store_retired (const ctl_store_t *self)
 {
-  return self->why;
+  return self->retired;
+}
+
+static int is_full (ctl_store_t *self)
+{
+  if (!self->bytes_max)
+    return 0;
+  sqlite3_stmt *statement = self->statement[CTL_STATEMENT_PAGES];
+  int rc = sqlite3_step (statement);
+  uint64_t pages = rc == SQLITE_ROW ? (uint64_t) sqlite3_column_int64 (statement, 0) : 0;
+  sqlite3_reset (statement);
+  return pages * 4096 > self->bytes_max;
+}
+
+/* The first burst and the tasks in it. */
+static int drop_burst (ctl_store_t *self, int64_t first, int64_t count)
+{
+  int rc = ctl_store_run (self, "BEGIN IMMEDIATE");
+  if (rc)
+    return rc;
+  sqlite3_stmt *statement = self->statement[CTL_STATEMENT_DROP];
+  sqlite3_bind_int64 (statement, 1, first);
+  sqlite3_bind_int64 (statement, 2, first + count);
+  rc = ctl_store_done (self, CTL_STATEMENT_DROP, sqlite3_step (statement));
+  uint64_t dropped = rc == 0 ? (uint64_t) sqlite3_changes (self->db) : 0;
+  statement = self->statement[CTL_STATEMENT_DROP_BURST];
+  sqlite3_bind_int64 (statement, 1, first);
+  if (rc == 0)
+    rc = ctl_store_done (self, CTL_STATEMENT_DROP_BURST, sqlite3_step (statement));
+  if (rc == 0)
+    rc = ctl_store_run (self, "COMMIT");
+  if (rc)
+    roll_back (self);
+  else
+    self->retired += dropped;
+  return rc;
+}
+
+int ctl_store_tidy (ctl_store_t *self, uint64_t now_ns)
+{
+  int is_old =
+      self->age_max_ns && now_ns > self->age_max_ns && self->oldest_end_ns < now_ns - self->age_max_ns;
+  if (self->begun || (!is_old && !is_full (self)))
+    return 0;
+  sqlite3_stmt *statement = self->statement[CTL_STATEMENT_OLDEST];
+  int rc = sqlite3_step (statement);
+  int64_t first = rc == SQLITE_ROW ? sqlite3_column_int64 (statement, 0) : 0;
+  int64_t count = rc == SQLITE_ROW ? sqlite3_column_int64 (statement, 1) : 0;
+  uint64_t end_ns = rc == SQLITE_ROW ? (uint64_t) sqlite3_column_int64 (statement, 2) : UINT64_MAX;
+  int status = ctl_store_done (self, CTL_STATEMENT_OLDEST, rc);
+  self->oldest_end_ns = end_ns;
+  is_old = self->age_max_ns && now_ns > self->age_max_ns && end_ns < now_ns - self->age_max_ns;
+  if (status || rc != SQLITE_ROW || (!is_old && !is_full (self)))
+    return status;
+  if (first == self->tail.first) { /* the only one: the next one begins behind it */
+    self->tail.first += self->tail.count;
+    self->tail.count = 0;
+    self->tail.from_ns = UINT64_MAX;
+    self->tail.until_ns = self->tail.end_ns = 0;
+  }
+  status = drop_burst (self, first, count);
+  self->oldest_end_ns = 0;
+  return status ? status : 1;
 }

@@ -6,6 +6,7 @@
 
 #include "../../common/ids.h"
 #include "../../common/status.h"
+#include "../task/links.h"
 #include "../task/utf8.h"
 
 json_t *ctl_json_text (const char *text)
@@ -55,8 +56,28 @@ static json_t *error_of (const ctl_subtask_t *subtask)
 }
 
 /* jansson's _new setters take the value's reference and fail on NULL: one failure anywhere is remembered. */
-static json_t *subtask_json (const ctl_execution_t *execution, const ctl_subtask_t *subtask)
+static json_t *links_json (const ctl_links_t *links, uint32_t index)
 {
+  ctl_link_t link[CTL_LINKS_MAX];
+  uint32_t links_count = ctl_links_of (links, index, link);
+  json_t *json = json_array ();
+  int rc = 0;
+  for (uint32_t i = 0; i < links_count; i++) {
+    json_t *one = json_object ();
+    rc |= json_object_set_new (one, "subtask", id (link[i].subtask));
+    rc |= json_object_set_new (one, "kind", json_string (ctl_link_text (link[i].kind)));
+    rc |= json_array_append_new (json, one);
+  }
+  if (rc) {
+    json_decref (json);
+    return NULL;
+  }
+  return json;
+}
+
+static json_t *subtask_json (const ctl_execution_t *execution, const ctl_links_t *links, uint32_t index)
+{
+  const ctl_subtask_t *subtask = &execution->subtasks[index];
   const ctl_subtask_t *parent =
       subtask->parent == CTL_NO_PARENT ? NULL : &execution->subtasks[subtask->parent];
   json_t *json = json_object ();
@@ -76,7 +97,7 @@ static json_t *subtask_json (const ctl_execution_t *execution, const ctl_subtask
   rc |= json_object_set_new (json, "cpu_ns",
                              subtask->cpu_ns == WEFT_NS_NONE ? json_null () : count (subtask->cpu_ns));
   rc |= json_object_set_new (json, "hop", json_string (ctl_hop_text (subtask->hop)));
-  rc |= json_object_set_new (json, "links", json_array ());
+  rc |= json_object_set_new (json, "links", links_json (links, index));
   if (subtask->hop == CTL_HOP_OPAQUE) {
     rc |= json_object_set_new (json, "calls", count (subtask->calls));
     rc |= json_object_set_new (json, "bytes_out", count (subtask->bytes_out));
@@ -122,14 +143,18 @@ static json_t *hops_json (const ctl_execution_t *execution)
 
 json_t *ctl_json_execution (const ctl_execution_t *execution)
 {
+  ctl_links_t *links = ctl_links_new (execution);
+  if (!links)
+    return NULL;
   json_t *json = json_object (), *path = json_array (), *subtasks = json_array ();
   int rc = 0;
   for (uint32_t i = 0; i < execution->count; i++) {
     const ctl_subtask_t *subtask = &execution->subtasks[i];
     if (subtask->on_critical_path)
       rc |= json_array_append_new (path, id (subtask->id));
-    rc |= json_array_append_new (subtasks, subtask_json (execution, subtask));
+    rc |= json_array_append_new (subtasks, subtask_json (execution, links, i));
   }
+  ctl_links_destroy (&links);
   int orphan = execution->kind == CTL_KIND_ORPHAN;
   rc |= json_object_set_new (json, "task", task_id (execution->task));
   rc |= json_object_set_new (json, "name", ctl_json_text (execution->name));

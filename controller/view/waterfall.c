@@ -148,6 +148,8 @@ static void note_of (const fall_t *self, uint32_t index, char *out, size_t size)
     snprintf (out, size, "opaque");
   else if (subtask->hop == CTL_HOP_CAPTURE_ONLY && index)
     snprintf (out, size, "caller not seen");
+  else if (index && subtask->parent == CTL_NO_PARENT)
+    snprintf (out, size, "%s", subtask->hop == CTL_HOP_ROOT ? "second root" : "caller missing");
   else if (subtask->first_child != CTL_NO_PARENT)
     snprintf (out, size, "self %s", self_ms);
 }

@@ -3,11 +3,11 @@ _weft ()
 {
   local word=${COMP_WORDS[COMP_CWORD]} words
   if [ "$COMP_CWORD" -eq 1 ]; then
-    words="profile controller run attach detach doctor ls instruct stop tasks show top report record replay keys --help --version --completion --man"
+    words="profile controller run attach detach doctor ls instruct stop tasks show top report export record replay keys --help --version --completion --man"
   else
     case ${COMP_WORDS[1]} in
       profile) words="--all --for --on --root --embed --capture --match --match-header --exclude --sample --max --carrier --embed-to --json --controller --keys --plain-tcp --verbose --help" ;;
-      controller) words="--listen --journal --journal-max --journal-age --store --tasks-max --background --idle-exit --controller --keys --plain-tcp --verbose --help" ;;
+      controller) words="--listen --journal --journal-max --journal-age --store --tasks-max --memory-max --otlp --background --idle-exit --controller --keys --plain-tcp --verbose --help" ;;
       run) words="--service --controller --keys --plain-tcp --verbose --help" ;;
       attach) words="--all --service --any --json --controller --keys --plain-tcp --verbose --help" ;;
       detach) words="--all --json --controller --keys --plain-tcp --verbose --help" ;;
@@ -19,6 +19,7 @@ _weft ()
       show) words="--full --json --csv --controller --keys --plain-tcp --verbose --help" ;;
       top) words="--once --sort --limit --name --service --slower --errors --since --last --instruction --json --csv --controller --keys --plain-tcp --verbose --help" ;;
       report) words="-o --limit --name --service --slower --errors --since --last --instruction --controller --keys --plain-tcp --verbose --help" ;;
+      export) words="--format -o --to --name --last --limit --controller --keys --plain-tcp --verbose --help" ;;
       record) words="--for --all --journal --json --controller --keys --plain-tcp --verbose --help" ;;
       replay) words="--speed --repeat --seed --json --controller --keys --plain-tcp --verbose --help" ;;
       keys) words="--for --json --controller --keys --plain-tcp --verbose --help" ;;

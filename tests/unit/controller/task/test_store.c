@@ -192,12 +192,12 @@ static void test_a_newer_schema_is_refused (void **state)
   assert_int_equal (open_store (bench), WEFT_E_VERSION);
   char wanted[256];
   snprintf (wanted, sizeof wanted,
-            "cannot open store %s: it was written by a newer weft (schema 7, this one knows 1); "
+            "cannot open store %s: it was written by a newer weft (schema 7, this one knows 2); "
             "use that version or choose another --store",
             bench->path);
   assert_string_equal (bench->why, wanted);
   assert_null (bench->store);
-  run_sql (bench->path, "PRAGMA user_version = 1"); /* nothing was written: S2 */
+  run_sql (bench->path, "PRAGMA user_version = 2"); /* nothing was written: S2 */
   assert_int_equal (open_store (bench), 0);
   assert_int_equal (count_in (bench, 0, 0, UINT64_MAX), TREES);
 }

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "summary.h"
+
+#include <endian.h>
+#include <string.h>
+
+int ctl_execution_has_error (const ctl_execution_t *execution)
+{
+  for (uint32_t i = 0; i < execution->count; i++)
+    if (execution->subtasks[i].error != WEFT_ERROR_NONE && execution->subtasks[i].hop != CTL_HOP_OPAQUE)
+      return 1;
+  return execution->count && execution->subtasks[0].status >= 500;
+}
+
+void ctl_summary_of (const ctl_execution_t *execution, ctl_summary_t *ret_summary)
+{
+  *ret_summary = (ctl_summary_t){.start_ns = execution->start_ns,
+                                 .duration_ns = execution->duration_ns,
+                                 .instruction = execution->instruction,
+                                 .name = execution->name,
+                                 .service = execution->count ? execution->subtasks[0].service : "",
+                                 .origin = execution->origin,
+                                 .truncated = execution->truncated,
+                                 .kind = (uint8_t) execution->kind,
+                                 .complete = execution->complete,
+                                 .reason = execution->reason,
+                                 .error = (uint8_t) ctl_execution_has_error (execution)};
+  memcpy (ret_summary->task, execution->task, WEFT_TASK_ID_SIZE);
+  memcpy (ret_summary->hops, execution->hops, sizeof ret_summary->hops);
+}
+
+static uint8_t *put_32 (uint8_t *at, uint32_t value)
+{
+  value = htole32 (value);
+  memcpy (at, &value, sizeof value);
+  return at + sizeof value;
+}
+
+static uint8_t *put_64 (uint8_t *at, uint64_t value)
+{
+  value = htole64 (value);
+  memcpy (at, &value, sizeof value);
+  return at + sizeof value;
+}
+
+int ctl_summary_put (const ctl_summary_t *self, ctl_names_t *names, uint8_t out[CTL_SUMMARY_SIZE])
+{
+  uint32_t name, service, origin;
+  int rc = ctl_names_id (names, self->name, strlen (self->name), &name);
+  if (rc == 0)
+    rc = ctl_names_id (names, self->service, strlen (self->service), &service);
+  if (rc == 0)
+    rc = ctl_names_id (names, self->origin, strlen (self->origin), &origin);
+  if (rc)
+    return rc;
+  memcpy (out, self->task, WEFT_TASK_ID_SIZE);
+  uint8_t *at = put_64 (out + WEFT_TASK_ID_SIZE, self->start_ns);
+  at = put_64 (at, self->duration_ns);
+  at = put_32 (at, self->instruction);
+  at = put_32 (at, name);
+  at = put_32 (at, service);
+  at = put_32 (at, origin);
+  for (int i = 0; i < CTL_HOP_COUNT; i++)
+    at = put_32 (at, self->hops[i]);
+  at = put_32 (at, self->truncated);
+  *at++ = self->kind;
+  *at++ = self->complete;
+  *at++ = self->reason;
+  *at++ = self->error;
+  put_32 (at, 0);
+  return 0;
+}
+
+static uint32_t get_32 (const uint8_t *at)
+{
+  uint32_t value;
+  memcpy (&value, at, sizeof value);
+  return le32toh (value);
+}
+
+static uint64_t get_64 (const uint8_t *at)
+{
+  uint64_t value;
+  memcpy (&value, at, sizeof value);
+  value = le64toh (value);
+  return value > INT64_MAX ? INT64_MAX : value;
+}
+
+void ctl_summary_get (const uint8_t in[CTL_SUMMARY_SIZE], const ctl_names_t *names, ctl_summary_t *ret_self)
+{
+  *ret_self = (ctl_summary_t){.start_ns = get_64 (in + 16),
+                              .duration_ns = get_64 (in + 24),
+                              .instruction = get_32 (in + 32),
+                              .name = ctl_names_text (names, get_32 (in + 36)),
+                              .service = ctl_names_text (names, get_32 (in + 40)),
+                              .origin = ctl_names_text (names, get_32 (in + 44)),
+                              .truncated = get_32 (in + 68),
+                              .kind = in[72] == CTL_KIND_ORPHAN ? CTL_KIND_ORPHAN : CTL_KIND_TASK,
+                              .complete = in[73] != 0,
+                              .reason = in[74],
+                              .error = in[75] != 0};
+  memcpy (ret_self->task, in, WEFT_TASK_ID_SIZE);
+  for (int i = 0; i < CTL_HOP_COUNT; i++)
+    ret_self->hops[i] = get_32 (in + 48 + 4 * i);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* summary: what is counted of an execution, without its subtasks. As bytes it is
+ * an entry of fixed size: the store keeps thousands of them in one row, so that a
+ * million tasks are counted without being read.
+ *
+ *   0   task [16]
+ *  16   start_ns  24 duration_ns                              8 bytes each, little endian
+ *  32   instruction  36 name  40 service  44 origin           4 bytes each; texts by their number
+ *  48   hops, in the order of ctl_hop_t [5]                   4 bytes each
+ *  68   truncated                                             4 bytes
+ *  72   kind  73 complete  74 reason  75 error                1 byte each
+ *  76   0                                                     4 bytes
+ *  80   end */
+#ifndef CTL_SUMMARY_H
+#define CTL_SUMMARY_H
+
+#include "names.h"
+#include "task.h"
+
+#define CTL_SUMMARY_SIZE 80u
+_Static_assert(CTL_HOP_COUNT == 5, "a hop more is an entry of another size: a schema more");
+
+typedef struct {
+  uint8_t task[WEFT_TASK_ID_SIZE];
+  uint64_t start_ns, duration_ns;
+  uint32_t instruction;
+  const char *name, *service, *origin; /* service of the top; borrowed, never NULL */
+  uint32_t hops[CTL_HOP_COUNT];
+  uint32_t truncated;
+  uint8_t kind; /* ctl_kind_t */
+  uint8_t complete, reason;
+  uint8_t error; /* as ctl_execution_has_error */
+} ctl_summary_t;
+
+/* An answer of 500 inside is the caller's to judge; a request without a regular answer
+ * is an error whatever the caller made of it. An opaque call is his to judge, too: a
+ * connect that fails may be the first of two addresses. */
+int ctl_execution_has_error (const ctl_execution_t *execution);
+/* Borrows the execution's texts. */
+void ctl_summary_of (const ctl_execution_t *execution, ctl_summary_t *ret_summary);
+/* Texts become numbers of `names`. WEFT_E_NOMEM. */
+int ctl_summary_put (const ctl_summary_t *self, ctl_names_t *names, uint8_t out[CTL_SUMMARY_SIZE]);
+/* Any bytes give a summary; what is out of its range is brought back into it. */
+void ctl_summary_get (const uint8_t in[CTL_SUMMARY_SIZE], const ctl_names_t *names, ctl_summary_t *ret_self);
+
+#endif

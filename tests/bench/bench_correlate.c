@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What taking a report costs, from a thousand to five million open tasks, beside
+ * a pointer chase over memory of the same size in the same run; what an open task
+ * weighs; and what the store adds.
+ *
+ * Tasks of 5 subtasks: 9 reports, each of another instance's batch. Step by step
+ * through all open tasks in scattered order: every report but the first meets a
+ * task that nobody has looked at for as long as there are tasks. */
+#define BENCH_CLOCK CLOCK_THREAD_CPUTIME_ID
+#include "bench.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../../common/ids.h"
+#include "../../common/status.h"
+#include "../../controller/service/sink.h"
+#include "../../controller/task/reserve.h"
+
+#define SERVICES     5u
+#define PER_TASK     9u
+#define LEAST_RUNS   2000000u /* reports of one row */
+#define WINDOW       50000u
+#define ROW_TASKS    1000000u /* of the rows that are judged beside the chase */
+#define STORE_TASKS  50000u
+#define STORE_ROUNDS 5u
+#define CHASE_LOADS  4000000u
+
+static const uint32_t sizes[] = {1000, 10000, 100000, ROW_TASKS, 5000000};
+#define SIZES (sizeof sizes / sizeof *sizes)
+
+static ctl_instances_t *instances;
+static weft_batch_writer_t *writer;
+static uint8_t frame[WEFT_BATCH_MAX];
+static uint64_t number;
+
+static uint64_t mixed (uint64_t value)
+{
+  value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9ull;
+  value = (value ^ value >> 27) * 0x94d049bb133111ebull;
+  return value ^ value >> 31;
+}
+
+/* The report of one step of one task: captures at even steps, the embed that led to the next between. */
+static void make_report (uint64_t task, uint32_t step, weft_report_t *report)
+{
+  static const char *const names[SERVICES] = {"POST /checkout", "GET /orders/{id}", "GET /quote/{id}",
+                                              "POST /pay", "GET /stock"};
+  uint64_t low = mixed (task * 2 + 1), high = mixed (low + 77);
+  memset (report, 0, sizeof *report);
+  memcpy (report->task, &low, 8);
+  memcpy (report->task + 8, &high, 8);
+  uint32_t depth = (step + 1) / 2;
+  report->kind = step % 2 ? WEFT_REPORT_EMBED : WEFT_REPORT_CAPTURE;
+  report->flags = step ? 0 : WEFT_REPORT_ROOT;
+  report->instruction = step == 0;
+  report->subtask = mixed (low + (step % 2 ? depth - 1 : depth));
+  report->request = depth ? mixed (high + depth) : 0;
+  report->status = 200;
+  report->name = names[depth];
+  report->name_size = (uint16_t) strlen (names[depth]);
+  report->start_ns = 1000000000 + task % 1000000 * 1000 + depth * 2000 - step % 2 * 500;
+  report->end_ns = report->start_ns + 50000000 - depth * 9000000 + step % 2 * 1000;
+  report->cpu_ns = step % 2 ? WEFT_NS_NONE : 700000;
+  report->local.family = report->peer.family = 4;
+  memset (report->local.ip + 10, 0xff, 2);
+  memset (report->peer.ip + 10, 0xff, 2);
+  report->local.port = report->peer.port = (uint16_t) (8000 + depth);
+}
+
+/* A batch of `step` of the tasks that stand at from.. in the scattered order; returns how many. */
+static uint32_t make_frame (uint32_t round, uint32_t tasks, uint32_t from, uint32_t step, size_t *ret_size)
+{
+  weft_batch_head_t head = {.major = 1, .number = ++number, .anchor = {.real_ns = 1}};
+  weft_report_t report;
+  uint32_t at = from;
+  memset (head.instance, (int) (1 + step / 2), WEFT_UUID_SIZE);
+  if (weft_batch_writer_begin (writer, frame, sizeof frame, &head))
+    abort ();
+  for (; at < tasks && at - from < WEFT_BATCH_REPORTS_MAX; at++) {
+    /* 2654435761 is prime and larger than any number of tasks: each comes once */
+    make_report ((uint64_t) round * tasks + (uint64_t) at * 2654435761u % tasks, step, &report);
+    if (weft_batch_writer_add (writer, &report))
+      break;
+  }
+  if (weft_batch_writer_finish (writer, &head, ret_size))
+    abort ();
+  return at - from;
+}
+
+typedef struct {
+  uint64_t ns, reports;
+} sum_t;
+
+static void take_step (ctl_correlate_t *correlate, uint32_t round, uint32_t tasks, uint32_t step, sum_t *sum)
+{
+  for (uint32_t at = 0; at < tasks;) {
+    size_t size;
+    uint32_t taken = 0;
+    at += make_frame (round, tasks, at, step, &size);
+    uint64_t start = bench_now_ns ();
+    if (ctl_correlate_batch (correlate, frame, size, &taken))
+      bench_failed = 1;
+    sum->ns += bench_now_ns () - start;
+    sum->reports += taken;
+  }
+}
+
+static int drop (ctl_execution_t **execution_p, void *arg)
+{
+  return 0;
+}
+
+/* One is left: with none, the memory would go back to the kernel, and be new again in the next round. */
+static int drop_all_but_one (ctl_execution_t **execution_p, void *arg)
+{
+  uint32_t *left = arg;
+  return --*left == 0 ? WEFT_E_FULL : 0;
+}
+
+static uint64_t resident (void)
+{
+  unsigned long pages = 0;
+  FILE *file = fopen ("/proc/self/statm", "r");
+  if (!file || fscanf (file, "%*u %lu", &pages) != 1)
+    abort ();
+  fclose (file);
+  return (uint64_t) pages * (uint64_t) sysconf (_SC_PAGESIZE);
+}
+
+/* ns of a load that must wait for the one before, over `size` bytes in one random circle. */
+static double chase (size_t size)
+{
+  uint64_t count = size / 64, at = 0;
+  uint64_t *memory = ctl_reserve (size);
+  if (!memory)
+    abort ();
+  for (uint64_t i = 0; i < count; i++)
+    memory[i * 8] = i;
+  for (uint64_t i = count - 1; i > 0; i--) { /* Sattolo: one circle */
+    uint64_t k = mixed (i * 3) % i, value = memory[i * 8];
+    memory[i * 8] = memory[k * 8];
+    memory[k * 8] = value;
+  }
+  uint64_t start = bench_now_ns ();
+  for (uint64_t i = 0; i < CHASE_LOADS; i++)
+    at = memory[at * 8];
+  double ns = (double) (bench_now_ns () - start) / CHASE_LOADS;
+  BENCH_KEEP (at);
+  munmap (memory, size);
+  return ns;
+}
+
+typedef struct {
+  double ns, bytes; /* of a report, of a task */
+} cost_t;
+
+/* A window of reports long enough to be measured; the best one counts. */
+static void close_window (sum_t *sum, cost_t *cost)
+{
+  if (sum->reports < WINDOW)
+    return;
+  double ns = (double) sum->ns / (double) sum->reports;
+  cost->ns = ns < cost->ns ? ns : cost->ns;
+  *sum = (sum_t){0};
+}
+
+/* Rounds of the same number of open tasks. The first one is not measured: in it the kernel gives memory. */
+static cost_t take_all (uint32_t tasks)
+{
+  cost_t cost = {.ns = 1e18};
+  sum_t sum = {0};
+  uint64_t before = resident ();
+  ctl_correlate_t *correlate = ctl_correlate_new_within (instances, tasks + 100, WEFT_OPEN_BYTES_MOST / 16);
+  uint32_t rounds = LEAST_RUNS / (tasks * PER_TASK) + 3;
+  for (uint32_t round = 0; round < rounds && correlate; round++) {
+    sum_t first = {0};
+    uint32_t left = tasks + (round > 0);
+    take_step (correlate, round, tasks, 0, &first);
+    for (uint32_t step = 1; step < PER_TASK; step++) {
+      take_step (correlate, round, tasks, step, &sum);
+      if (round)
+        close_window (&sum, &cost);
+    }
+    ctl_correlate_stats_t stats;
+    ctl_correlate_stats (correlate, &stats);
+    bench_equal ("open tasks", stats.open_tasks, left);
+    if (round == 0) {
+      cost.bytes = (double) (resident () - before) / tasks;
+      sum = (sum_t){0};
+    }
+    if (tasks >= ROW_TASKS && round == 1) /* settling them takes longer than what is measured */
+      break;
+    ctl_correlate_settle (correlate, 0, 1, drop_all_but_one, &left);
+  }
+  ctl_correlate_destroy (&correlate);
+  return cost;
+}
+
+/* ---- the store -------------------------------------------------------------- */
+typedef struct {
+  double correlate_ns, hand_out_ns, store_ns; /* of a task */
+} stored_t;
+
+static void take_tasks (ctl_correlate_t *correlate, uint32_t round, sum_t *sum)
+{
+  for (uint32_t step = 0; step < PER_TASK; step++)
+    take_step (correlate, round, STORE_TASKS, step, sum);
+}
+
+static stored_t take_and_store (const char *directory)
+{
+  char path[128], why[256];
+  stored_t best = {1e18, 1e18, 1e18};
+  snprintf (path, sizeof path, "%s/bench.db", directory);
+  ctl_store_t *store = NULL;
+  if (ctl_store_open (path, &store, why, sizeof why)) {
+    fprintf (stderr, "bench_correlate: %s\n", why);
+    exit (1);
+  }
+  ctl_correlate_t *correlate = ctl_correlate_new (instances, 0);
+  ctl_sink_t *sink = ctl_sink_new (correlate, store);
+  for (uint32_t round = 0; round < 2 * STORE_ROUNDS; round++) {
+    sum_t sum = {0};
+    take_tasks (correlate, round, &sum);
+    uint64_t start = bench_now_ns ();
+    if (round % 2 == 0)
+      ctl_correlate_settle (correlate, 0, 1, drop, NULL);
+    else if (ctl_sink_run (sink, 0, 1))
+      bench_failed = 1;
+    double ns = (double) (bench_now_ns () - start) / STORE_TASKS, each = (double) sum.ns / STORE_TASKS;
+    best.correlate_ns = each < best.correlate_ns ? each : best.correlate_ns;
+    double *into = round % 2 ? &best.store_ns : &best.hand_out_ns;
+    *into = ns < *into ? ns : *into;
+  }
+  ctl_sink_destroy (&sink);
+  ctl_correlate_destroy (&correlate);
+  ctl_store_destroy (&store);
+  return best;
+}
+
+static void store_rows (void)
+{
+  char directory[] = "/tmp/weft-bench-XXXXXX", command[64], beside[160];
+  if (!mkdtemp (directory))
+    exit (1);
+  stored_t cost = take_and_store (directory);
+  double without = cost.correlate_ns + cost.hand_out_ns, with = cost.correlate_ns + cost.store_ns;
+  snprintf (beside, sizeof beside,
+            "a task of 9 reports: taken %.0f ns, handed out %.0f ns, stored %.0f ns more", cost.correlate_ns,
+            cost.hand_out_ns, cost.store_ns - cost.hand_out_ns);
+  bench_row ("with store / decode + correlate", without / with, "x", 0, 0.5, beside);
+  snprintf (command, sizeof command, "rm -r '%s'", directory);
+  if (system (command))
+    bench_failed = 1;
+}
+
+int main (int argc, char **argv)
+{
+  char what[64], beside[160];
+  double least = 1e18, most = 0;
+  uint32_t limit = argc > 1 ? (uint32_t) strtoul (argv[1], NULL, 10) : UINT32_MAX;
+  instances = ctl_instances_new ();
+  writer = weft_batch_writer_new ();
+  if (!instances || !writer)
+    return 1;
+  for (unsigned i = 0; i < SIZES && sizes[i] <= limit; i++) {
+    cost_t cost = take_all (sizes[i]);
+    least = cost.ns < least ? cost.ns : least;
+    most = cost.ns > most ? cost.ns : most;
+    snprintf (what, sizeof what, "correlate a report, %u tasks open", sizes[i]);
+    if (sizes[i] < ROW_TASKS) {
+      bench_note (what, cost.ns, "ns", "");
+      continue;
+    }
+    double load = chase ((size_t) (cost.bytes * sizes[i]));
+    snprintf (beside, sizeof beside, "%.1f ns, a dependent load in %.0f MiB %.1f ns", cost.ns,
+              cost.bytes * sizes[i] / 1048576, load);
+    bench_row (what, cost.ns / load, "loads", 1, 1.2, beside);
+    snprintf (what, sizeof what, "an open task of 5 subtasks, of %u", sizes[i]);
+    bench_row (what, cost.bytes, "bytes", 1, 600, "resident, all of the correlator");
+  }
+  snprintf (beside, sizeof beside, "%.1f to %.1f ns", least, most);
+  bench_row ("cost a report: apart from the middle", 100 * (most - least) / (most + least), "%", 1, 20,
+             beside);
+  store_rows ();
+  weft_batch_writer_destroy (&writer);
+  ctl_instances_destroy (&instances);
+  return bench_failed;
+}
