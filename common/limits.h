@@ -67,9 +67,10 @@
 #define WEFT_JOURNAL_AGE_MS       (7ull * 86400000u) /* a week: last Monday can be replayed */
 #define WEFT_JOURNAL_AGE_LEAST_MS 60000u             /* older than anything that is still being correlated */
 #define WEFT_JOURNAL_AGE_MOST_MS  (366ull * 86400000u)
-#define WEFT_CHECKPOINTS_MAX      64    /* places in the journal of which one becomes the checkpoint */
-#define WEFT_BATCH_AHEAD_MAX      64    /* numbers taken ahead of a gap: what a spool can hold */
-#define WEFT_COMPLAIN_EVERY_MS    10000 /* one line on bad frames at most this often */
+#define WEFT_JOURNAL_WARM_MS      600000u /* written so lately, a segment's pages are in memory still */
+#define WEFT_CHECKPOINTS_MAX      64      /* places in the journal of which one becomes the checkpoint */
+#define WEFT_BATCH_AHEAD_MAX      64      /* numbers taken ahead of a gap: what a spool can hold */
+#define WEFT_COMPLAIN_EVERY_MS    10000   /* one line on bad frames at most this often */
 #define WEFT_SERVICE_KEEP         (16 << 20) /* free memory that the controller keeps, for each thread that has any */
 #define WEFT_INTAKE_BURST         64         /* report frames between two looks at the other sockets */
 #define WEFT_ACK_WAIT_MS          3000 /* how long a verb waits for instances to acknowledge */
