@@ -67,13 +67,15 @@
 #define WEFT_JOURNAL_AGE_MS       (7ull * 86400000u) /* a week: last Monday can be replayed */
 #define WEFT_JOURNAL_AGE_LEAST_MS 60000u             /* older than anything that is still being correlated */
 #define WEFT_JOURNAL_AGE_MOST_MS  (366ull * 86400000u)
-#define WEFT_CHECKPOINTS_MAX      64    /* places in the journal of which one becomes the checkpoint */
-#define WEFT_BATCH_AHEAD_MAX      64    /* numbers taken ahead of a gap: what a spool can hold */
-#define WEFT_COMPLAIN_EVERY_MS    10000 /* one line on bad frames at most this often */
+#define WEFT_JOURNAL_WARM_MS      600000u /* written so lately, a segment's pages are in memory still */
+#define WEFT_CHECKPOINTS_MAX      64      /* places in the journal of which one becomes the checkpoint */
+#define WEFT_BATCH_AHEAD_MAX      64      /* numbers taken ahead of a gap: what a spool can hold */
+#define WEFT_COMPLAIN_EVERY_MS    10000   /* one line on bad frames at most this often */
 #define WEFT_SERVICE_KEEP         (16 << 20) /* free memory that the controller keeps, for each thread that has any */
 #define WEFT_INTAKE_BURST         64         /* report frames between two looks at the other sockets */
-#define WEFT_ACK_WAIT_MS          3000 /* how long a verb waits for instances to acknowledge */
-#define WEFT_LEAVE_WAIT_MS        5000 /* how long a verb waits for instances to restore their VM */
+#define WEFT_ACK_WAIT_MS          3000   /* how long a verb waits for instances to acknowledge */
+#define WEFT_LEAVE_WAIT_MS        5000   /* how long a verb waits for instances to restore their VM */
+#define WEFT_LEAVING_MS           10000u /* told to leave and there for longer: it stays, and may be claimed */
 #define WEFT_WINDOW_SETTLE_MS     100 /* before a window: what the VMs are at may end, its context is unknown */
 #define WEFT_WINDOW_GRACE_MS      200   /* after a window: what was started in it may answer */
 #define WEFT_WINDOW_WAIT_MS       500   /* at most so long */

@@ -20,9 +20,8 @@
 #include "../../common/wire.h"
 #include "../service/place.h"
 
-#define AUTOSTART_IDLE_EXIT "60s"
-#define RETRY_MS            20
-#define LOOK_MS             500 /* between two looks whether it is still there */
+#define RETRY_MS 20
+#define LOOK_MS  500 /* between two looks whether it is still there */
 
 struct ctl_client_t {
   void *context;
@@ -305,8 +304,10 @@ static void become_controller (const char *address, int stderr_fd)
   dup2 (null_fd, STDIN_FILENO);
   dup2 (null_fd, STDOUT_FILENO);
   dup2 (stderr_fd, STDERR_FILENO);
-  execl ("/proc/self/exe", "weft", "controller", "--background", "--listen", address, "--idle-exit",
-         AUTOSTART_IDLE_EXIT, (char *) NULL);
+  char idle[24];
+  snprintf (idle, sizeof idle, "%dms", WEFT_CONTROLLER_IDLE_MS);
+  execl ("/proc/self/exe", "weft", "controller", "--background", "--listen", address, "--idle-exit", idle,
+         (char *) NULL);
   _exit (127);
 }
 

@@ -72,7 +72,7 @@ static int leave_released (ctl_house_t *house, ctl_instance_t *instance, const c
                            const char *how)
 {
   char reason[64];
-  int told_before = instance->leaving;
+  int told_before = ctl_instance_leaves (instance, weft_mono_ns ());
   if (!leave_unneeded (house, instance))
     return 0;
   snprintf (reason, sizeof reason, "claim %u %s", claim ? claim->number : 0, how);
@@ -126,7 +126,7 @@ int ctl_claims_claim (ctl_house_t *house, const json_t *request, ctl_reply_t *re
                              WEFT_CLAIMS_MAX);
   for (size_t n = 0; n < json_array_size (uuids); n++) {
     const ctl_instance_t *instance = instance_of (house, json_array_get (uuids, n));
-    if (!instance || instance->leaving || instance->presence == CTL_INSTANCE_LEFT)
+    if (!instance || ctl_instance_leaves (instance, now_ns) || instance->presence == CTL_INSTANCE_LEFT)
       return ctl_reply_refuse (reply, WEFT_E_BUSY, "one of the instances is about to leave; join it again");
   }
   *claim = (claim_t){.until_ns = now_ns + (uint64_t) for_ms * WEFT_NS_PER_MS};

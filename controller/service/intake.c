@@ -326,14 +326,11 @@ static int drain (ctl_intake_t *self)
   return rc;
 }
 
-/* 1: the batch is there already; 0: it is new, *ret_entry is its place. */
-static int look_batch (ctl_intake_t *self, const void *frame, size_t size, ctl_sequence_entry_t **ret_entry)
+/* 1: the batch whose head the reader has is there already; 0: it is new, *ret_entry is its place. */
+static int look_batch (ctl_intake_t *self, ctl_sequence_entry_t **ret_entry)
 {
-  int rc = weft_batch_reader_begin (&self->reader, frame, size);
-  if (rc < 0)
-    return count (self, rc);
   const weft_batch_head_t *head = &self->reader.head;
-  rc = ctl_sequence_of (self->sequence, head->instance, head->start, head->number, ret_entry);
+  int rc = ctl_sequence_of (self->sequence, head->instance, head->start, head->number, ret_entry);
   if (rc < 0)
     return count (self, rc);
   rc = ctl_sequence_look (*ret_entry, head->number);
@@ -364,10 +361,10 @@ static int take_batch (ctl_intake_t *self, const void *frame, size_t size, zmq_m
 {
   ctl_sequence_entry_t *entry = NULL;
   ctl_instance_t *instance = NULL;
-  if (self->groups[0].count + self->groups[1].count &&
-      (weft_batch_reader_begin (&self->reader, frame, size) < 0 || !can_join (self, &self->reader.head)))
-    drain (self);
-  int rc = look_batch (self, frame, size, &entry);
+  int rc = weft_batch_reader_begin (&self->reader, frame, size);
+  if (self->groups[0].count + self->groups[1].count && (rc < 0 || !can_join (self, &self->reader.head)))
+    drain (self); /* which leaves the reader alone */
+  rc = rc < 0 ? count (self, rc) : look_batch (self, &entry);
   if (rc == 1) {
     self->stats.duplicates++;
     answer_batch (self, entry); /* the first answer was lost */
@@ -399,7 +396,8 @@ int ctl_intake_recall (ctl_intake_t *self, const void *frame, size_t size)
   const weft_batch_head_t *head = &self->reader.head;
   ctl_sequence_entry_t *entry = NULL;
   ctl_instance_t *instance = NULL;
-  int rc = look_batch (self, frame, size, &entry);
+  int rc = weft_batch_reader_begin (&self->reader, frame, size);
+  rc = rc < 0 ? count (self, rc) : look_batch (self, &entry);
   if (rc)
     return rc < 0 ? rc : 0;
   rc = ctl_instances_touch (self->links.instances, head->instance, &instance);

@@ -16,10 +16,10 @@
  *  J3  reading never goes past the first damaged record of a segment, and says where
  *  J4  the segments together stay below the bound that was set; the oldest go first
  *  J5  age alone removes nothing that lies behind the checkpoint
- *  J6  a segment that goes by J4 becomes the next one. What it held is never read again: a mark stands
- *      behind the last record, written with it, and no record counts that names another segment. Nor
- *      does it stay: what was not written over is cut off when the segment ends (tidy, close), after a
- *      crash it goes with the segment
+ *  J6  a segment that goes by J4 becomes the next one, unless it is old. What it held is never read
+ *      again: a mark stands behind the last record, written with it, and no record counts that names
+ *      another segment. Nor does it stay: what was not written over is cut off when the segment ends
+ *      (tidy, close), after a crash it goes with the segment
  * Survives the death of the controller, not that of the host: nothing is synced
  * before close, and then the last segment only. What the kernel has not written by
  * then is at most a journal, and under load most of it is written over before. One

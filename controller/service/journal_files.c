@@ -102,14 +102,18 @@ void ctl_segments_shrink (int dir_fd, uint64_t most, uint64_t coming)
       return;
 }
 
+static uint64_t written_ns (const struct stat *st)
+{
+  return (uint64_t) st->st_mtim.tv_sec * WEFT_NS_PER_S + (uint64_t) st->st_mtim.tv_nsec;
+}
+
 void ctl_segments_expire (int dir_fd, uint64_t before_ns, uint32_t safe)
 {
   struct stat st;
   for (uint32_t at = 0; (at = ctl_segment_after (dir_fd, at)) && at < safe;) {
     if (look_at (dir_fd, at, &st) < 0)
       return;
-    uint64_t written_ns = (uint64_t) st.st_mtim.tv_sec * WEFT_NS_PER_S + (uint64_t) st.st_mtim.tv_nsec;
-    if (written_ns > before_ns || remove_segment (dir_fd, at) < 0)
+    if (written_ns (&st) > before_ns || remove_segment (dir_fd, at) < 0)
       return;
   }
 }
@@ -119,13 +123,20 @@ static int status_of (int error)
   return error == ENOSPC || error == EDQUOT || error == EFBIG ? WEFT_E_FULL : WEFT_E_IO;
 }
 
+/* Writing over a page that is only on the disk costs reading it first. */
+static int is_warm (int fd, struct stat *ret_st)
+{
+  return fstat (fd, ret_st) == 0 && S_ISREG (ret_st->st_mode) &&
+         written_ns (ret_st) + WEFT_JOURNAL_WARM_MS * WEFT_NS_PER_MS > weft_clock_ns (CLOCK_REALTIME);
+}
+
 /* Whether it is a file that holds no record any more, and is no larger than that. The mark comes first:
  * a segment that was only cut would be a torn one. */
 static int empty (int fd, uint32_t segment, off_t most, off_t *ret_size)
 {
   struct stat st;
   ctl_record_t mark = ctl_record_end (segment);
-  if (fstat (fd, &st) < 0 || !S_ISREG (st.st_mode) || pwrite (fd, &mark, sizeof mark, 0) != sizeof mark)
+  if (!is_warm (fd, &st) || pwrite (fd, &mark, sizeof mark, 0) != sizeof mark)
     return 0;
   WEFT_FAULT_POINT ("journal-emptied");
   *ret_size = st.st_size < most ? st.st_size : most;

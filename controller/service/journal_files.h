@@ -7,7 +7,8 @@
  *   00000005.weftj ─ mark at 0 ─▶ empty, still 5 ─ rename ─▶ empty, 00000009.weftj
  *
  * Overwriting what is there costs two thirds of writing where nothing is: its pages and its blocks are
- * there already. One thread. */
+ * there already. Of one that was written long ago the pages are not (WEFT_JOURNAL_WARM_MS): it is
+ * removed. One thread. */
 #ifndef CTL_JOURNAL_FILES_H
 #define CTL_JOURNAL_FILES_H
 

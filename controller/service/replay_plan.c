@@ -205,6 +205,14 @@ static int can_be_renamed (work_t *self, const void *frame, size_t size)
   return weft_batch_rename (self->scratch, size, &to) == 0;
 }
 
+/* The page of a head that will be changed where it lies (ctl_plan_frame_in_place) becomes ours now, not
+ * when it is the frame's turn. */
+static void make_ours (const void *frame)
+{
+  volatile uint8_t *head = (void *) (uintptr_t) frame;
+  *head = *head;
+}
+
 /* L2 */
 static int give_number (work_t *self, uint64_t number, ctl_plan_frame_t *batch)
 {
@@ -239,6 +247,7 @@ static int take_batch (work_t *self, const void *frame, size_t size)
     plan->unrenamed++;
     return 0;
   }
+  make_ours (frame);
   rc = give_number (self, head->number, &batch);
   if (rc == 0 && !batch.repeated)
     rc = count_reports (self, &batch.reports);

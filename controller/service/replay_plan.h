@@ -50,7 +50,8 @@ typedef struct {
   uint64_t unread;                  /* frames that this version cannot read */
 } ctl_plan_t;
 
-/* Reads the recording to its end. rename_ids: it will be sent under other ids, too. WEFT_E_NOMEM; WEFT_E_FULL: too many instances or tasks. */
+/* Reads the recording to its end. rename_ids: it will be sent under other ids, too. WEFT_E_NOMEM;
+ * WEFT_E_FULL: too many instances or tasks. */
 int ctl_plan_new (ctl_recording_t *recording, int rename_ids, ctl_plan_t **ret_self);
 void ctl_plan_destroy (ctl_plan_t **self_p);
 

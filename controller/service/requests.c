@@ -363,7 +363,7 @@ void ctl_request_leave (ctl_house_t *house, ctl_instance_t *instance)
   weft_bus_message_t leave = {.kind = WEFT_BUS_LEAVE};
   char topic[WEFT_TOPIC_MAX];
   weft_topic_instance (topic, instance->uuid);
-  instance->leaving = 1;
+  instance->leaving_ns = weft_mono_ns ();
   if (house->broadcast)
     ctl_broadcast_send (house->broadcast, topic, &leave);
 }

@@ -132,7 +132,8 @@ static void begin_life (ctl_instance_t *instance, const uint8_t start[WEFT_UUID_
   memcpy (instance->start, start, WEFT_UUID_SIZE);
   instance->written_before = instance->written;
   instance->farewell = 0;
-  instance->joined = instance->leaving = 0;
+  instance->joined = 0;
+  instance->leaving_ns = 0;
   instance->last_batch = 0;
   instance->active = 0;
   instance->bytes_total = instance->bytes_spoken = instance->given_up = instance->bare = 0;

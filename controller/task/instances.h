@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "../../common/clocks.h"
+#include "../../common/clocks.h"
 #include "../../common/report.h"
 #include "../../common/wire.h"
 #include "names.h"
@@ -39,14 +40,20 @@ typedef struct {
   uint32_t farewell;       /* its BYE has come: `written` is final */
   /* Wall clock; it may have written what nobody has told since. 0: no such time; `until` 0: to this day. */
   uint64_t tail_since_ns, tail_until_ns;
-  uint8_t joined;  /* for a claim: goes with the last one (service/claims.h) */
-  uint8_t leaving; /* was told to */
+  uint8_t joined;      /* for a claim: goes with the last one (service/claims.h) */
+  uint64_t leaving_ns; /* CLOCK_MONOTONIC: it was told to; 0: it was not */
   uint64_t losses[WEFT_LOSS_COUNT];
   uint64_t bytes_total, bytes_spoken, given_up, bare;
   uint64_t requests_in, requests_unmatched, requests_excluded;
   uint64_t rest[WEFT_PROTOCOL_COUNT]; /* of the bytes that are not understood, by weft_protocol_t */
   uint32_t slots_written, slots_restored, slots_foreign, threads_left; /* from the BYE */
 } ctl_instance_t;
+
+/* Whether it is about to go. One that is still there after WEFT_LEAVING_MS did not hear it, or cannot. */
+static inline int ctl_instance_leaves (const ctl_instance_t *instance, uint64_t now_ns)
+{
+  return instance->leaving_ns && now_ns < instance->leaving_ns + WEFT_LEAVING_MS * WEFT_NS_PER_MS;
+}
 
 typedef struct ctl_instances_t ctl_instances_t;
 

@@ -239,6 +239,9 @@ json_t *ctl_json_instance (const ctl_instance_t *instance)
 #define XX(field) rc |= json_object_set_new (json, #field, count (instance->field));
   NUMBER_MAP (XX)
 #undef XX
+  /* What is stored was written: the word of it may be on its way, or have gone with a controller. */
+  if (instance->written < instance->stored)
+    rc |= json_object_set_new (json, "written", count (instance->stored));
   rc |= json_object_set_new (json, "rest", ctl_json_rest (instance));
   rc |= json_object_set_new (json, "losses", losses);
   if (rc) {

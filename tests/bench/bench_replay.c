@@ -3,6 +3,7 @@
  * journal and its acknowledgements included, beside bare decode + correlate of
  * the same batches in the same run. */
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -194,10 +195,25 @@ static uint64_t asked (ctl_client_t *client, const char *part, const char *key)
   return value;
 }
 
-static pid_t start_controller (const char *address, unsigned round)
+/* A controller is no child of who replays: sharing its memory would cost a copy of every page that is
+ * written to while it is sent. */
+static void share (const ctl_plan_t *plan, int yes)
+{
+  const ctl_plan_frame_t *last = &plan->frames[plan->frame_count - 1];
+  uintptr_t page = (uintptr_t) sysconf (_SC_PAGESIZE);
+  uintptr_t from = (uintptr_t) plan->frames[0].frame / page * page;
+  uintptr_t end = (uintptr_t) last->frame + last->size;
+  if (madvise ((void *) from, end - from, yes ? MADV_DOFORK : MADV_DONTFORK))
+    bench_failed = 1;
+}
+
+static pid_t start_controller (const ctl_plan_t *plan, const char *address, unsigned round)
 {
   fflush (stdout);
+  share (plan, 0);
   pid_t child = fork ();
+  if (child)
+    share (plan, 1);
   if (child == 0) {
     char store[128];
     prctl (PR_SET_PDEATHSIG, SIGKILL);
@@ -216,7 +232,7 @@ static double replay (const ctl_plan_t *plan, unsigned round)
   char address[96], socket[128], why[256] = "";
   snprintf (address, sizeof address, "ipc://%s/%u", directory, round);
   snprintf (socket, sizeof socket, "%s/%u/control", directory, round);
-  pid_t controller = start_controller (address, round);
+  pid_t controller = start_controller (plan, address, round);
   for (int n = 0; n < 500 && access (socket, F_OK); n++)
     usleep (10000);
   ctl_client_t *client = NULL;

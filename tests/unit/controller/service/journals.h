@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../../../../controller/service/journal.h"
@@ -93,6 +94,14 @@ static inline void patch (const char *name, off_t at, uint8_t byte)
   byte ^= old;
   assert_int_equal (pwrite (fd, &byte, 1, at), 1);
   close (fd);
+}
+
+static inline void make_old (const char *name, time_t seconds)
+{
+  char path[128];
+  struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = time (NULL) - seconds}};
+  snprintf (path, sizeof path, "%s/%s", dir, name);
+  assert_int_equal (utimensat (AT_FDCWD, path, times, 0), 0);
 }
 
 #endif

@@ -114,7 +114,7 @@ static void a_claim_whose_owner_died (void **state)
   assert_int_equal (json_array_size (none), 0);
   json_decref (none);
   ctl_claims_tidy (&self->house, end_ns);
-  assert_int_equal (orders->leaving, 1);
+  assert_true (ctl_instance_leaves (orders, weft_mono_ns ()));
   assert_release (self, 1, "uid 1000 pid 77", 4188, "claim 1 ended at its time");
   ctl_claims_tidy (&self->house, end_ns + 1); /* told again, not written again */
   assert_release (self, 1, "uid 1000 pid 77", 4188, "claim 1 ended at its time");
@@ -129,6 +129,23 @@ static void a_claim_that_is_released (void **state)
   assert_release (self, 1, "key ops", 4121, "claim 1 was released");
 }
 
+/* Told to leave, and there for long: it did not hear it. Who wants it then may have it. */
+static void one_that_stays_is_claimed_again (void **state)
+{
+  fixture_t *self = *state;
+  ctl_instance_t *front = join (self, 1, "front", 4121);
+  ask (self, "key ops", "{\"op\": \"detach\", \"uuids\": [" ONE "]}");
+  const char *claim = "{\"op\": \"claim\", \"for_ms\": 1000, \"uuids\": [" ONE "], \"joined\": []}";
+  ctl_reply_t reply = {0};
+  ctl_requests_answer (&self->house, claim, strlen (claim), &reply);
+  assert_string_equal (json_string_value (json_object_get (reply.body, "status")), "BUSY");
+  ctl_reply_clear (&reply);
+  front->leaving_ns -= WEFT_LEAVING_MS * WEFT_NS_PER_MS;
+  ctl_requests_answer (&self->house, claim, strlen (claim), &reply);
+  assert_true (json_is_true (json_object_get (reply.body, "ok")));
+  ctl_reply_clear (&reply);
+}
+
 /* Its claim was released while an instruction needed it: it goes when that ends. */
 static void an_instruction_that_was_the_last_need (void **state)
 {
@@ -140,7 +157,7 @@ static void an_instruction_that_was_the_last_need (void **state)
       ask (self, "key ops",
            "{\"op\": \"instruct\", \"actions\": [\"capture\"], \"selectors\": [\"service=front\"]}");
   ask (self, "key ops", "{\"op\": \"release\", \"claim\": 1}");
-  assert_int_equal (front->leaving, 0);
+  assert_int_equal (front->leaving_ns, 0);
   snprintf (stop, sizeof stop, "{\"op\": \"stop\", \"number\": %lld}", (long long) number);
   ask (self, "key ops", stop);
   ctl_claims_tidy (&self->house, weft_mono_ns ());
@@ -152,6 +169,7 @@ int main (void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown (a_claim_whose_owner_died, setup, teardown),
       cmocka_unit_test_setup_teardown (a_claim_that_is_released, setup, teardown),
+      cmocka_unit_test_setup_teardown (one_that_stays_is_claimed_again, setup, teardown),
       cmocka_unit_test_setup_teardown (an_instruction_that_was_the_last_need, setup, teardown),
   };
   return cmocka_run_group_tests (tests, NULL, NULL);

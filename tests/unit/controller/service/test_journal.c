@@ -185,14 +185,6 @@ static void test_opening_removes_nothing (void **state)
   assert_int_equal (got[20], 0);
 }
 
-static void make_old (const char *name, time_t seconds)
-{
-  char path[128];
-  struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = time (NULL) - seconds}};
-  snprintf (path, sizeof path, "%s/%s", dir, name);
-  assert_int_equal (utimensat (AT_FDCWD, path, times, 0), 0);
-}
-
 /* J5 */
 static void test_retention_by_age (void **state)
 {

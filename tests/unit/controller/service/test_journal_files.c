@@ -194,6 +194,23 @@ static void test_cannot_be_renamed (void **state)
   assert_read (16, 31, 0);
 }
 
+/* What nobody has written to for long is not in memory any more. */
+static void test_not_used_again_when_old (void **state)
+{
+  ctl_journal_t *self = full_journal (20);
+  make_old ("00000001.weftj", WEFT_JOURNAL_WARM_MS / 1000 + 5);
+  assert_int_equal (append (self, 21, FRAME), 0);
+  assert_int_equal (size_of ("00000001.weftj"), -1);
+  assert_int_equal (size_of ("00000005.weftj"), 40);
+  ino_t oldest = inode_of ("00000002.weftj");
+  make_old ("00000002.weftj", WEFT_JOURNAL_WARM_MS / 1000 - 60);
+  for (uint32_t n = 22; n <= 26; n++)
+    assert_int_equal (append (self, n, FRAME), 0);
+  assert_true (oldest == inode_of ("00000006.weftj"));
+  assert_read (11, 26, 0);
+  ctl_journal_close (&self);
+}
+
 /* A bound that has become smaller: what is used again is no larger than a part of it. */
 static void test_larger_than_a_part (void **state)
 {
@@ -352,6 +369,7 @@ int main (void)
       TEST (test_torn_over_old_records),
       TEST (test_died_on_the_way),
       TEST (test_cannot_be_renamed),
+      TEST (test_not_used_again_when_old),
       TEST (test_larger_than_a_part),
       TEST (test_no_room_over_old_records),
       TEST (test_nothing_stays_behind),

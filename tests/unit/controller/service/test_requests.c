@@ -317,17 +317,17 @@ static void test_claims (void **state)
   ctl_instructions_stop (self->house.instructions, (uint32_t) number);
   uint8_t uuid[WEFT_UUID_SIZE] = {3};
   ctl_instance_t *third = ctl_instances_find (self->house.instances, uuid);
-  assert_int_equal (third->leaving, 0);
+  assert_int_equal (third->leaving_ns, 0);
   ctl_claims_tidy (&self->house, weft_mono_ns ());
-  assert_int_equal (third->leaving, 1);
+  assert_true (ctl_instance_leaves (third, weft_mono_ns ()));
   join (self, 4, "fourth", 5001);
   uint8_t four[WEFT_UUID_SIZE] = {4};
   ctl_instance_t *fourth = ctl_instances_find (self->house.instances, four);
   claim (self, "\"04000000-0000-0000-0000-000000000000\"", "\"04000000-0000-0000-0000-000000000000\"");
   ctl_claims_tidy (&self->house, weft_mono_ns ());
-  assert_int_equal (fourth->leaving, 0);
+  assert_int_equal (fourth->leaving_ns, 0);
   ctl_claims_tidy (&self->house, weft_mono_ns () + 2 * WEFT_NS_PER_S); /* its owner died */
-  assert_int_equal (fourth->leaving, 1);
+  assert_true (ctl_instance_leaves (fourth, weft_mono_ns ()));
   join (self, 5, "fifth", 5002);
   const char *five = "\"05000000-0000-0000-0000-000000000000\"";
   first = claim (self, five, five);

@@ -174,6 +174,19 @@ static void test_instances_there_and_back (void **state)
   golden_end (&golden, "instances.jsonl");
 }
 
+/* Reports come before the acknowledgement that says how many were written. */
+static void test_stored_was_written (void **state)
+{
+  ctl_instance_t instances[3];
+  golden_instances (instances);
+  instances[0].written = 90;
+  instances[0].stored = 97;
+  json_t *json = ctl_json_instance (&instances[0]);
+  assert_int_equal (json_integer_value (json_object_get (json, "written")), 97);
+  assert_int_equal (json_integer_value (json_object_get (json, "stored")), 97);
+  json_decref (json);
+}
+
 static void test_csv (void **state)
 {
   (void) state;
@@ -223,6 +236,7 @@ int main (void)
       cmocka_unit_test (test_the_schema_holds),
       cmocka_unit_test (test_opaque_leaves),
       cmocka_unit_test (test_instances_there_and_back),
+      cmocka_unit_test (test_stored_was_written),
       cmocka_unit_test (test_csv),
       cmocka_unit_test (test_bytes_that_are_no_text),
   };
