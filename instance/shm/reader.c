@@ -119,6 +119,12 @@ int shm_reader_of_fd (int fd, pid_t pid, uid_t uid, shm_reader_t **ret_self)
   return status == 0 ? open_over (base, ret_self) : status;
 }
 
+void shm_reader_look_away (shm_reader_t *self)
+{
+  if (self->mapped) /* shared memory: the pages stay with their file */
+    madvise (self->base, SHM_SIZE, MADV_DONTNEED);
+}
+
 void shm_reader_destroy (shm_reader_t **self_p)
 {
   shm_reader_t *self = *self_p;

@@ -19,6 +19,9 @@ int shm_reader_over (void *base, shm_reader_t **ret_self);
 void shm_reader_destroy (shm_reader_t **self_p);
 
 void *shm_reader_base (shm_reader_t *self);
+/* What was looked at so far is no longer part of our size; nothing of it changes, and the
+ * next look at a page costs a fault. */
+void shm_reader_look_away (shm_reader_t *self);
 /* 1: *ret_report holds the next event, valid until the next call; 0: all rings
  * are empty. A ring that breaks L5 or holds a malformed record is moved to its
  * head, what was in it is counted in shm_reader_corrupt. What was read stays in

@@ -14,15 +14,9 @@ typedef struct {
   shm_filter_t filter;
 } plan_t;
 
-/* Of one epoch of one controller: what a process has forked shares it, until it hears another. */
-typedef struct {
-  unsigned users;
-  uint32_t count;
-  weft_instruction_t *instructions;
-} live_t;
-
 struct car_arm_t {
-  live_t *live; /* NULL: none */
+  car_live_t *live;   /* NULL: none */
+  car_live_t **shelf; /* where the others of the tree find it; NULL: there are none */
   uint8_t controller[WEFT_UUID_SIZE];
   int has_state, heard;
   uint64_t epoch, seq;
@@ -39,48 +33,36 @@ struct car_arm_t {
   uint64_t pending_since_ns;
 };
 
-car_arm_t *car_arm_new (const uint8_t boot[WEFT_UUID_SIZE])
+car_arm_t *car_arm_new (const uint8_t boot[WEFT_UUID_SIZE], car_live_t **shelf)
 {
   car_arm_t *self = calloc (1, sizeof *self);
-  if (self)
-    memcpy (self->boot, boot, sizeof self->boot);
+  if (!self)
+    return NULL;
+  memcpy (self->boot, boot, sizeof self->boot);
+  self->shelf = shelf;
   return self;
 }
 
-static void drop_live (car_arm_t *self)
-{
-  if (self->live && --self->live->users == 0) {
-    free (self->live->instructions);
-    free (self->live);
-  }
-  self->live = NULL;
-}
-
-/* 1: taken out of the message. */
+/* 1: these are the ones that it has. */
 static int take_live (car_arm_t *self, weft_bus_message_t *message)
 {
   if (self->has_state && self->epoch == message->epoch && self->live &&
       memcmp (self->controller, message->controller, WEFT_UUID_SIZE) == 0)
-    return 1; /* these are the ones */
-  live_t *live = calloc (1, sizeof *live);
+    return 1;
+  car_live_t *live = car_live_of (self->shelf, message);
   if (!live)
     return 0;
-  live->users = 1;
-  live->count = message->instruction_count;
-  live->instructions = message->instructions;
-  message->instructions = NULL;
-  message->instruction_count = 0;
-  drop_live (self);
+  car_live_drop (&self->live);
   self->live = live;
   return 1;
 }
 
 void car_arm_inherit (car_arm_t *self, const car_arm_t *parent)
 {
-  drop_live (self);
+  car_live_drop (&self->live);
   *self = *parent;
   if (self->live)
-    self->live->users++;
+    car_live_share (self->live);
   self->hello_ns = 0;
   if (self->has_state)
     car_arm_forget_probe (self);
@@ -90,7 +72,7 @@ void car_arm_destroy (car_arm_t **self_p)
 {
   if (!self_p || !*self_p)
     return;
-  drop_live (*self_p);
+  car_live_drop (&(*self_p)->live);
   free (*self_p);
   *self_p = NULL;
 }

@@ -22,6 +22,7 @@
 #include "../../common/selector.h"
 #include "../../common/wire.h"
 #include "../shm/reader.h"
+#include "live.h"
 
 #define CAR_ARM_PATIENCE_MS 1000 /* until a silent probe is told again */
 /* What this probe can do; other actions are not armed and not acknowledged. */
@@ -29,8 +30,8 @@
 
 typedef struct car_arm_t car_arm_t;
 
-/* boot: this kernel's boot id, zeros if it is not known. */
-car_arm_t *car_arm_new (const uint8_t boot[WEFT_UUID_SIZE]);
+/* boot: this kernel's boot id, zeros if it is not known. shelf: see live.h. NULL when out of memory. */
+car_arm_t *car_arm_new (const uint8_t boot[WEFT_UUID_SIZE], car_live_t **shelf);
 void car_arm_destroy (car_arm_t **self_p);
 
 /* Of a forked child, whose memory begins with what its parent's holds: knows what the parent knows, and
@@ -39,7 +40,7 @@ void car_arm_inherit (car_arm_t *self, const car_arm_t *parent);
 
 /* A HELLO went out at mono_ns. */
 void car_arm_said_hello (car_arm_t *self, uint64_t mono_ns);
-/* Takes the instructions out of a STATE, unless it has them already. alone: it came on our own topic. */
+/* Takes the instructions out of a STATE, unless it has them already, or they lie on the shelf. alone: it came on our own topic. */
 void car_arm_take_state (car_arm_t *self, weft_bus_message_t *message, int alone, uint64_t mono_ns);
 /* 1: a HELLO is due: this controller's state is not ours, or its clock is not known (A4);
  * 0: all is well. */

@@ -9,7 +9,6 @@
 
 #include "../../common/clocks.h"
 #include "../../common/status.h"
-#include "target.h"
 
 #define UUID_PATIENCE_MS 200 /* a rival writes its uuid right after its pid */
 
@@ -93,6 +92,20 @@ void car_claim_service (shm_reader_t *reader, const char *given, char out[WEFT_S
     snprintf (kept, WEFT_SERVICE_MAX, "%s", given);
   memcpy (out, kept, WEFT_SERVICE_MAX);
   out[WEFT_SERVICE_MAX - 1] = '\0';
+}
+
+void car_claim_vm (shm_reader_t *reader, car_target_t *target)
+{
+  const shm_head_t *head = shm_reader_base (reader);
+  char vm[sizeof head->vm + 1] = "", version[sizeof head->vm_version + 1] = "";
+  memcpy (vm, head->vm, sizeof head->vm);
+  memcpy (version, head->vm_version, sizeof head->vm_version);
+  if (!target->vm[0])
+    snprintf (target->vm, sizeof target->vm, "%.15s", vm);
+  version[strspn (version, "0123456789.")] = '\0'; /* "3.11.7 (main, …)" */
+  if (strcmp (target->vm, vm) == 0 && strlen (version) > strlen (target->version) &&
+      strncmp (version, target->version, strlen (target->version)) == 0)
+    snprintf (target->version, sizeof target->version, "%.47s", version);
 }
 
 void car_claim_drop (shm_reader_t *reader)

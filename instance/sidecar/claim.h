@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "../shm/reader.h"
+#include "target.h"
 
 #define CAR_CLAIM_POLL_MIN_MS 2 /* between two looks for a probe that is to come … */
 #define CAR_CLAIM_POLL_MAX_MS 50
@@ -25,6 +26,8 @@ int car_claim_take (shm_reader_t *reader, const uint8_t *prefer, uint8_t ret_ins
 /* The service name that a user once gave to this instance, cut and terminated;
  * `given` (may be NULL or "") becomes it. */
 void car_claim_service (shm_reader_t *reader, const char *given, char out[WEFT_SERVICE_MAX]);
+/* What the probe says of its VM, as far as it says more than was seen from outside. */
+void car_claim_vm (shm_reader_t *reader, car_target_t *target);
 /* Gives it back. */
 void car_claim_drop (shm_reader_t *reader);
 /* pid of the living sidecar of this probe, 0: none. */

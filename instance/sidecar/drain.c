@@ -4,22 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../common/batch.h"
 #include "../../common/clocks.h"
 #include "../../common/fault.h"
 #include "../../common/status.h"
 #include "../../common/wire.h"
-#include "names.h"
 
 #define BATCH_NUMBER_MAX (1ull << 48) /* a page that says more was scribbled over */
 
 struct car_drain_t {
   shm_reader_t *reader;
-  car_names_t *names;
-  weft_batch_writer_t *writer;
+  car_desk_t *desk, *own_desk; /* own_desk: to be destroyed, or NULL */
   weft_batch_head_t head;
   uint8_t start[WEFT_UUID_SIZE];
-  int open; /* a batch is being written into `slot` */
+  int open; /* within a call: a batch is being written into `slot` */
   unsigned slot;
   uint64_t number;                      /* last sealed */
   uint64_t pushed;                      /* number of the last batch that is out */
@@ -42,15 +39,15 @@ static uint64_t last_number (shm_reader_t *reader, uint64_t page)
 }
 
 int car_drain_new (shm_reader_t *reader, const uint8_t instance[WEFT_UUID_SIZE],
-                   const uint8_t boot[WEFT_UUID_SIZE], car_drain_t **ret_self)
+                   const uint8_t boot[WEFT_UUID_SIZE], car_desk_t *desk, car_drain_t **ret_self)
 {
   car_drain_t *self = calloc (1, sizeof *self);
   if (!self)
     return WEFT_E_NOMEM;
   self->reader = reader;
-  self->names = car_names_new ();
-  self->writer = weft_batch_writer_new ();
-  if (!self->names || !self->writer) {
+  self->own_desk = desk ? NULL : car_desk_new ();
+  self->desk = desk ? desk : self->own_desk;
+  if (!self->desk) {
     car_drain_destroy (&self);
     return WEFT_E_NOMEM;
   }
@@ -75,8 +72,7 @@ void car_drain_destroy (car_drain_t **self_p)
   if (!self_p || !*self_p)
     return;
   car_drain_t *self = *self_p;
-  car_names_destroy (&self->names);
-  weft_batch_writer_destroy (&self->writer);
+  car_desk_destroy (&self->own_desk);
   free (self);
   *self_p = NULL;
 }
@@ -118,7 +114,7 @@ static int open_batch (car_drain_t *self)
   self->head.reports = 0;
   memset (self->head.losses, 0, sizeof self->head.losses);
   weft_anchor_take (&self->head.anchor);
-  int status = weft_batch_writer_begin (self->writer, buffer, WEFT_BATCH_MAX, &self->head);
+  int status = weft_batch_writer_begin (self->desk->writer, buffer, WEFT_BATCH_MAX, &self->head);
   if (status < 0)
     return status;
   self->open = 1;
@@ -134,8 +130,8 @@ static int close_batch (car_drain_t *self)
   self->open = 0;
   gather_losses (self, self->head.losses, &status);
   self->head.to_ns = weft_boot_ns ();
-  self->head.reports = weft_batch_writer_count (self->writer);
-  int result = weft_batch_writer_finish (self->writer, &self->head, &size);
+  self->head.reports = weft_batch_writer_count (self->desk->writer);
+  int result = weft_batch_writer_finish (self->desk->writer, &self->head, &size);
   if (result < 0) {
     self->own[WEFT_LOSS_UNDECODABLE] += self->head.reports;
     return result;
@@ -174,11 +170,11 @@ static void add_report (car_drain_t *self, weft_report_t *report, unsigned *batc
 {
   size_t size;
   if (report->kind != WEFT_REPORT_OPAQUE) { /* named by the reader */
-    report->name = car_names_template (self->names, report->name, report->name_size, &size);
+    report->name = car_names_template (self->desk->names, report->name, report->name_size, &size);
     report->name_size = (uint16_t) size;
   }
-  int status = weft_batch_writer_add (self->writer, report);
-  if (status == WEFT_E_FULL && weft_batch_writer_count (self->writer) > 0) {
+  int status = weft_batch_writer_add (self->desk->writer, report);
+  if (status == WEFT_E_FULL && weft_batch_writer_count (self->desk->writer) > 0) {
     shm_reader_unread (self->reader);
     close_batch (self);
     ++*batches;
@@ -208,13 +204,13 @@ int car_drain_collect (car_drain_t *self, pid_t pid)
       any = 1;
       add_report (self, &report, &batches);
     }
-  /* An open batch without reports stays open: its slot is this one's anyway. */
   int lost = gather_losses (self, losses, &status);
   if (lost && open_batch (self) < 0)
     self->spool_full = 1;
-  if (self->open && (lost || weft_batch_writer_count (self->writer) > 0))
+  if (self->open && (lost || weft_batch_writer_count (self->desk->writer) > 0))
     close_batch (self);
-  if (!any) /* whatever the heads say */
+  self->open = 0; /* one without reports is begun again: until then the desk is somebody else's */
+  if (!any)       /* whatever the heads say */
     return CAR_DRAIN_INTERVAL_MS;
   if (more == 1 || fill >= SHM_RING_SIZE / 2)
     return 0;

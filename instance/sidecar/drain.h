@@ -23,6 +23,7 @@
 #include <sys/types.h>
 
 #include "../shm/reader.h"
+#include "desk.h"
 
 #define CAR_DRAIN_INTERVAL_MS   10   /* between two looks at the rings while active */
 #define CAR_DRAIN_HURRY_MS      2    /* the same, when a ring was an eighth full */
@@ -36,9 +37,9 @@ typedef struct car_drain_t car_drain_t;
 typedef int (*car_push_t) (void *to, const void *data, size_t size);
 
 /* Continues where another sidecar of the same probe has stopped. reader is
- * borrowed. 0 or WEFT_E_NOMEM. */
+ * borrowed, and so is the desk; NULL: one of its own. 0 or WEFT_E_NOMEM. */
 int car_drain_new (shm_reader_t *reader, const uint8_t instance[WEFT_UUID_SIZE],
-                   const uint8_t boot[WEFT_UUID_SIZE], car_drain_t **ret_self);
+                   const uint8_t boot[WEFT_UUID_SIZE], car_desk_t *desk, car_drain_t **ret_self);
 void car_drain_destroy (car_drain_t **self_p);
 
 /* Reads what is in the rings into sealed batches; breaks locks of threads of

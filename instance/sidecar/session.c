@@ -39,6 +39,7 @@ struct car_session_t {
   char reason[16];
   uint64_t image;
   int hello_due, hello_said, ack_due, bye_due, blocked, listed;
+  int pushed;  /* S1: nothing older waits for room */
   int more;    /* the last look at the rings left something in them */
   int emptied; /* closing: everything was acknowledged */
   int told;    /* to end, by a signal */
@@ -96,12 +97,24 @@ static void say_hello (car_session_t *self, uint64_t now)
     self->hello_pause_ms *= 2;
 }
 
-static void say_ack (car_session_t *self, uint64_t now)
+/* Each has moments of its own: those of a large tree are not said all at once. */
+static uint64_t next_ack (const car_session_t *self, uint64_t now)
+{
+  uint64_t period = CAR_SESSION_ACK_MS * WEFT_NS_PER_MS;
+  uint64_t phase = period / 256 * self->instance[WEFT_UUID_SIZE - 1];
+  return now + period - (now + phase) % period;
+}
+
+int car_session_owes (car_session_t *self, uint64_t now)
 {
   if (now >= self->ack_next_ns)
     self->ack_due = 1;
-  if (!self->ack_due || !car_arm_in_force (self->arm))
-    return;
+  return self->ack_due && self->pushed /* S1 */ && self->phase != CLOSING && self->phase != DONE &&
+         car_arm_in_force (self->arm);
+}
+
+void car_session_answer (car_session_t *self, uint64_t now)
+{
   weft_up_message_t message = {.kind = WEFT_UP_ACK};
   car_counters_put (self->reader, self->drain, &message);
   if (push_up (self, &message) < 0)
@@ -109,7 +122,7 @@ static void say_ack (car_session_t *self, uint64_t now)
   if (message.active)
     shm_wake (self->reader); /* what quiet connections move until then is in the next one */
   self->ack_due = 0;
-  self->ack_next_ns = after (now, CAR_SESSION_ACK_MS);
+  self->ack_next_ns = next_ack (self, now);
 }
 
 static void say_bye (car_session_t *self)
@@ -143,16 +156,7 @@ static void look_at_target (car_session_t *self, uint64_t now)
   car_target_t target;
   if (car_target_identify (self->options.pid, self->service, &target) < 0)
     return;
-  const shm_head_t *head = shm_reader_base (self->reader);
-  char vm[sizeof head->vm + 1] = "", version[sizeof head->vm_version + 1] = "";
-  memcpy (vm, head->vm, sizeof head->vm);
-  memcpy (version, head->vm_version, sizeof head->vm_version);
-  if (!target.vm[0])
-    snprintf (target.vm, sizeof target.vm, "%.15s", vm);
-  version[strspn (version, "0123456789.")] = '\0'; /* "3.11.7 (main, …)" */
-  if (strcmp (target.vm, vm) == 0 && strlen (version) > strlen (target.version) &&
-      strncmp (version, target.version, strlen (target.version)) == 0)
-    snprintf (target.version, sizeof target.version, "%.47s", version);
+  car_claim_vm (self->reader, &target);
   int same = strcmp (target.vm, self->target.vm) == 0 && strcmp (target.version, self->target.version) == 0 &&
              strcmp (target.service, self->target.service) == 0 &&
              strcmp (target.listens, self->target.listens) == 0;
@@ -218,7 +222,7 @@ int car_session_become (car_session_t *self, shm_reader_t **next_p, uint64_t now
   int status = car_claim_take (*next_p, self->instance, self->instance);
   if (status < 0)
     return status;
-  status = car_drain_new (*next_p, self->instance, self->boot, &drain);
+  status = car_drain_new (*next_p, self->instance, self->boot, self->options.desk, &drain);
   if (status < 0) {
     car_claim_drop (*next_p);
     return status;
@@ -256,7 +260,7 @@ static void watch_process (car_session_t *self, uint64_t now)
 {
   int young = now < self->young_until_ns;
   if (now >= self->image_next_ns) {
-    self->image_next_ns = after (now, young ? CAR_SESSION_YOUNG_TICK_MS : CAR_SESSION_TICK_MS);
+    self->image_next_ns = after (now, young ? CAR_SESSION_YOUNG_TICK_MS : CAR_SESSION_IMAGE_MS);
     uint64_t image = car_target_image (self->options.pid);
     if (image && self->image && image != self->image)
       self->exec_until_ns = after (now, CAR_SESSION_EXEC_MS);
@@ -404,13 +408,11 @@ void car_session_step (car_session_t *self, uint64_t now)
     self->drain_next_ns = after (now, (uint64_t) pause_ms);
     self->more = pause_ms < CAR_DRAIN_INTERVAL_MS;
   }
-  int out = car_drain_push (self->drain, car_bus_push, self->bus, now) == 0;
-  if (!out)
+  self->pushed = car_drain_push (self->drain, car_bus_push, self->bus, now) == 0;
+  if (!self->pushed)
     self->blocked = 1;
   if (self->phase == CLOSING)
     step_closing (self, now);
-  else if (out)
-    say_ack (self, now); /* S1 */
 }
 
 static int min_ms (int ms, uint64_t now, uint64_t until_ns)
@@ -453,6 +455,11 @@ int car_session_wait_ms (car_session_t *self, uint64_t now)
   if (car_drain_waiting (self->drain) > 0 && ms > CAR_SESSION_TICK_MS / 2)
     ms = CAR_SESSION_TICK_MS / 2;
   return ms;
+}
+
+void car_session_rest (car_session_t *self)
+{
+  shm_reader_look_away (self->reader);
 }
 
 int car_session_done (const car_session_t *self)
@@ -520,8 +527,8 @@ static int set_up (car_session_t *self)
                             .pid = self->options.pid};
   car_lineage_begin (&self->lineage, &subject, parent ? &parent->lineage : NULL);
   self->options.parent = NULL;
-  self->arm = car_arm_new (self->boot);
-  int status = car_drain_new (self->reader, self->instance, self->boot, &self->drain);
+  self->arm = car_arm_new (self->boot, self->options.shelf);
+  int status = car_drain_new (self->reader, self->instance, self->boot, self->options.desk, &self->drain);
   if (!self->arm)
     status = WEFT_E_NOMEM;
   if (status < 0)

@@ -21,10 +21,14 @@
 #include "../../common/keys.h"
 #include "../shm/reader.h"
 #include "bus.h"
+#include "desk.h"
+#include "live.h"
 #include "target.h"
 
-#define CAR_SESSION_TICK_MS       1000  /* idle: one wake-up for this, one for the heartbeat */
-#define CAR_SESSION_ACK_MS        5000  /* an ACK at least so often: it carries the counters */
+#define CAR_SESSION_TICK_MS       1500 /* idle: longer than from heartbeat to heartbeat, which wakes it too */
+#define CAR_SESSION_IDLE_MS       500  /* whoever sleeps for so long holds nothing meanwhile */
+#define CAR_SESSION_IMAGE_MS      1000 /* does it run another program? */
+#define CAR_SESSION_ACK_MS        5000 /* an ACK at least so often: it carries the counters */
 #define CAR_SESSION_LOOK_MS       10000 /* ports and names are looked at again */
 #define CAR_SESSION_YOUNG_MS      5000  /* launchers exec and VMs open ports now: look every … */
 #define CAR_SESSION_YOUNG_TICK_MS 50
@@ -53,6 +57,9 @@ typedef struct {
   /* In the same tree; NULL: none. Looked at by car_session_new alone. */
   const car_session_t *parent;
   int forked; /* from it, without exec: it is what its parent is */
+  /* What the tree has once; borrowed; NULL: a session has its own. */
+  car_desk_t *desk;
+  car_live_t **shelf;
   /* Called once: the controller knows the instance (answered 1), or did not
    * answer within CAR_SESSION_LISTED_MS (0). May be NULL. */
   void (*listed) (void *arg, const car_target_t *target, int answered);
@@ -78,10 +85,15 @@ void car_session_end (car_session_t *self, uint64_t now);
 void car_session_interrupted (car_session_t *self, uint64_t now);
 /* The process runs another image whose probe is this one; *next_p is taken over if it can be. */
 int car_session_become (car_session_t *self, shm_reader_t **next_p, uint64_t now);
-/* Does what is due. */
+/* Does what is due, but for the ACK … */
 void car_session_step (car_session_t *self, uint64_t now);
+/* … which is said where one is owed: those of a tree one after the other, in one go. */
+int car_session_owes (car_session_t *self, uint64_t now);
+void car_session_answer (car_session_t *self, uint64_t now);
 /* Milliseconds until the next step at the latest. */
 int car_session_wait_ms (car_session_t *self, uint64_t now);
+/* The next step is CAR_SESSION_IDLE_MS away or more. */
+void car_session_rest (car_session_t *self);
 /* 1: something waits for room on the bus. */
 int car_session_blocked (const car_session_t *self);
 /* 1: it is over; to be destroyed. */

@@ -5,6 +5,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,11 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../common/clocks.h"
 #include "../../common/status.h"
 #include "listens.h"
 #include "service_name.h"
 
-#define RELEASE_UP_MAX 5 /* directories between libjvm.so and the `release` file */
+#define STOPPED_PAUSE_MS 5 /* between two looks at one that is stopped */
+#define RELEASE_UP_MAX   5 /* directories between libjvm.so and the `release` file */
 
 ssize_t car_target_read (pid_t pid, const char *file, char *out, size_t size)
 {
@@ -96,6 +99,17 @@ char car_target_state (pid_t pid, pid_t *ret_parent)
   if (ret_parent)
     *ret_parent = known ? (pid_t) strtol (after + 4, NULL, 10) : 0;
   return known ? after[2] : '\0';
+}
+
+int car_target_await_continued (pid_t pid, unsigned timeout_ms)
+{
+  uint64_t until_ns = weft_mono_ns () + timeout_ms * WEFT_NS_PER_MS;
+  while (car_target_state (pid, NULL) == 'T') {
+    if (weft_mono_ns () >= until_ns)
+      return WEFT_E_STATE;
+    poll (NULL, 0, STOPPED_PAUSE_MS);
+  }
+  return 0;
 }
 
 /* "Uid: real effective saved file" */

@@ -50,6 +50,11 @@ uint64_t car_target_number (pid_t pid, const char *key, int base);
 /* 'S', 'T', 'Z' … as /proc has it, and the pid of its parent (ret_parent may be NULL). 0 for
  * both: no such process. */
 char car_target_state (pid_t pid, pid_t *ret_parent);
+/* Waits for one that is stopped (SIGSTOP, a terminal) to be continued by whoever stopped it. 0, or WEFT_E_STATE. */
+int car_target_await_continued (pid_t pid, unsigned timeout_ms);
+#define CAR_TARGET_STOPPED_MS 10000
+#define CAR_TARGET_STOPPED                                                                                   \
+  "it is stopped (SIGSTOP, or a terminal); continue it with `kill -CONT %d`, then try again"
 /* 1: it lives in the same namespace of a kind ("net", "mnt" …) as we do, 0: in another one;
  * WEFT_E_IO: that cannot be seen. */
 int car_target_shares (pid_t pid, const char *kind);

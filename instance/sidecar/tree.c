@@ -22,6 +22,7 @@ typedef struct {
   car_session_t *session;
   uint64_t due_ns;
   int touched; /* something happened to it */
+  int answers; /* before this round is over */
   int left;    /* T2: those below it were told */
 } member_t;
 
@@ -37,7 +38,8 @@ typedef struct {
   int epoll, signals;
   member_t member[CAR_TREE_MAX];
   unsigned count;
-  rest_t *rest; /* T4, a ring */
+  car_live_t *live; /* the shelf */
+  rest_t *rest;     /* T4, a ring */
   unsigned rest_first, rest_count;
 } tree_t;
 
@@ -150,6 +152,8 @@ static void welcome (tree_t *self, pid_t pid, int pidfd, const member_t *parent,
                                    .service = self->first.service,
                                    .controller = self->first.controller,
                                    .keys = self->first.keys,
+                                   .desk = self->first.desk,
+                                   .shelf = self->first.shelf,
                                    .launched = !forked,
                                    .parent = parent ? parent->session : NULL,
                                    .forked = forked};
@@ -211,30 +215,17 @@ static void adopt (void *arg, pid_t pid)
 
 /* ---- what comes in ------------------------------------------------------------ */
 
-/* Each takes the instructions out of what it is given: a copy. */
-static void give (member_t *member, const weft_bus_message_t *message, const char *topic, uint64_t now)
-{
-  weft_bus_message_t copy = *message;
-  size_t size = message->instruction_count * sizeof *message->instructions;
-  if (size) {
-    copy.instructions = malloc (size);
-    if (!copy.instructions)
-      return; /* the next heartbeat shows that it is behind */
-    memcpy (copy.instructions, message->instructions, size);
-  }
-  car_session_take (member->session, &copy, topic, now);
-  free (copy.instructions);
-  member->touched = 1;
-}
-
 static void take_messages (tree_t *self, uint64_t now)
 {
   weft_bus_message_t message;
   const char *topic;
   while (car_bus_receive (self->bus, &message, &topic) == 0) {
     for (unsigned i = 0; i < self->count; i++)
-      if (car_session_listens (self->member[i].session, topic))
-        give (&self->member[i], &message, topic, now);
+      if (car_session_listens (self->member[i].session, topic)) {
+        car_session_take (self->member[i].session, &message, topic,
+                          now); /* the first one leaves it on the shelf */
+        self->member[i].touched = 1;
+      }
     weft_bus_clear (&message);
   }
 }
@@ -284,6 +275,17 @@ static void leave_below (tree_t *self, member_t *above, uint64_t now)
     }
 }
 
+static void settle (tree_t *self, member_t *member, uint64_t now)
+{
+  int wait_ms = car_session_wait_ms (member->session, now);
+  member->due_ns = now + (uint64_t) wait_ms * WEFT_NS_PER_MS;
+  if (wait_ms >= CAR_SESSION_IDLE_MS)
+    car_session_rest (member->session);
+  if (!member->left && car_session_leaving (member->session))
+    leave_below (self, member, now);
+}
+
+/* Each by itself, and then all answers in one go: so libzmq's thread is woken once for them. */
 static void step (tree_t *self, uint64_t now)
 {
   for (unsigned i = 0; i < self->count; i++) {
@@ -292,9 +294,17 @@ static void step (tree_t *self, uint64_t now)
       continue;
     member->touched = 0;
     car_session_step (member->session, now);
-    member->due_ns = now + (uint64_t) car_session_wait_ms (member->session, now) * WEFT_NS_PER_MS;
-    if (!member->left && car_session_leaving (member->session))
-      leave_below (self, member, now);
+    member->answers = car_session_owes (member->session, now);
+    if (!member->answers)
+      settle (self, member, now);
+  }
+  for (unsigned i = 0; i < self->count; i++) {
+    member_t *member = &self->member[i];
+    if (!member->answers)
+      continue;
+    member->answers = 0;
+    car_session_answer (member->session, now);
+    settle (self, member, now);
   }
 }
 
@@ -369,7 +379,7 @@ static int set_up (tree_t *self, const shm_tree_t *wanted, shm_reader_t **reader
   int orphans = car_arrivals_drawn (&before) && !(wanted && memcmp (&before, wanted, sizeof before) == 0);
   self->signals = open_signals ();
   self->epoll = epoll_create1 (EPOLL_CLOEXEC);
-  int status = self->signals < 0 || self->epoll < 0 ? WEFT_E_NOMEM : 0;
+  int status = self->signals < 0 || self->epoll < 0 || !self->first.desk ? WEFT_E_NOMEM : 0;
   snprintf (why, why_size, "%s", weft_status_text (WEFT_E_NOMEM)); /* of whatever says no other reason */
   if (status == 0)
     status = car_bus_new (self->first.controller, self->first.keys, &self->bus, why, why_size);
@@ -399,6 +409,8 @@ int car_tree_run (const car_session_options_t *options, const shm_tree_t *wanted
     return WEFT_E_NOMEM;
   }
   self->first = *options;
+  self->first.desk = car_desk_new ();
+  self->first.shelf = &self->live;
   self->epoll = self->signals = -1;
   int status = set_up (self, wanted, reader_p, instance, why, why_size);
   if (status == 0)
@@ -414,6 +426,8 @@ int car_tree_run (const car_session_options_t *options, const shm_tree_t *wanted
   if (*reader_p && options->pidfd >= 0) /* no session was made of them */
     close (options->pidfd);
   shm_reader_destroy (reader_p);
+  car_desk_destroy (&self->first.desk);
+  car_live_drop (&self->live);
   free (self->rest);
   free (self);
   return status;

@@ -15,21 +15,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "tests" / "flow")]
 import processes  # noqa: E402
 from fixtures_probe import ACTIVE, memory_path, state  # noqa: E402
+from rows import FAILED, row, spread  # noqa: E402
 
 ROUNDS, MANY = 21, 20
 SLEEPER = "import time\nwhile True: time.sleep(0.2)"
-FAILED = []
-
-
-def row(what, figure, unit, must, beside):
-    good = figure <= must
-    print("%-46s %10.2f %-8s <= %8.2f  %s  %s" % (what, figure, unit, must, "ok  " if good else "FAIL", beside))
-    if not good:
-        FAILED.append(what)
-
-
-def spread(values, unit):
-    return "%.2f to %.2f %s in %d rounds" % (min(values), max(values), unit, len(values))
 
 
 def is_armed(pid):

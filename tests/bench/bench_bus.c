@@ -124,7 +124,7 @@ static void send_reports (int kept)
   uint32_t ready;
   weft_topic_instance (topic, instance);
   if (shm_create (NULL, "bench", "0", 0, &base, &fd) || shm_reader_over (base, &reader) ||
-      car_drain_new (reader, instance, instance, &drain) ||
+      car_drain_new (reader, instance, instance, NULL, &drain) ||
       car_bus_new (address, NULL, &bus, why, sizeof why) || car_bus_subscribe (bus, topic))
     _exit (1);
   weft_ids_seed (&ids);

@@ -94,7 +94,7 @@ static void send_pipeline (void *socket)
   car_drain_t *drain;
   uint8_t uuid[WEFT_UUID_SIZE] = {1}, start[WEFT_UUID_SIZE];
   if (shm_create (NULL, "bench", "0", 0, &base, &fd) || shm_reader_over (base, &reader) ||
-      car_drain_new (reader, uuid, uuid, &drain))
+      car_drain_new (reader, uuid, uuid, NULL, &drain))
     exit (1);
   memcpy (start, ((shm_head_t *) base)->start, sizeof start);
   weft_ids_seed (&ids);

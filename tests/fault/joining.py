@@ -34,6 +34,7 @@ NOISE_KIB = 1024     # by which two of a kind that are left alone grow apart …
 NOISE_JIT_KIB = 4096 # … where one of them has compiled another method again
 NOISE_MAPPINGS = 16  # arenas of malloc, stacks of threads
 HEAP = ["-Xms64m", "-Xmx64m", "-XX:+AlwaysPreTouch"]  # a size that its work does not change
+PAUSE_S = 0.02       # of a client: joining is to meet requests, not to wait behind them
 KILL_WINDOW_S = 0.012
 BUSY = "import threading\ndef f():\n    while True: [bytearray(5000) for _ in range(50)]\n" \
        "for _ in range(3): threading.Thread(target=f, daemon=True).start()\nf()\n"
@@ -55,7 +56,7 @@ class Kind:
 
 
 def under_load(stage, name, app, twin):
-    with Load(app, NODE, 2) as load, Load(twin, TWIN, 2):
+    with Load(app, NODE, 2, PAUSE_S) as load, Load(twin, TWIN, 2, PAUSE_S):
         yield Kind(name, app.pid, twin.pid, load, load.goes_on)
     for one in app, twin:
         stage.stop(one.process)
@@ -163,18 +164,28 @@ def kill(stage, program, count, rng):
     return findings, killed
 
 
+def new_controller(stage, name):
+    """One that has not seen thousands of instances of others."""
+    stage.address = "ipc://%s/ctl-%s" % (stage.directory, name)
+    process = stage.controller("--store", stage.directory / ("%s.db" % name), wait=False)
+    processes.wait_until((stage.directory / ("ctl-%s" % name) / "control").exists, 20, "a controller")
+    return process
+
+
 def run(seed, cycles, kills, build):
     rng, findings = random.Random(seed), []
     print("seed %d" % seed)
     with victims.reaping(), processes.Stage(rng, build=build) as stage:
-        stage.controller()
         program = victims.build(stage.directory)
-        for kind in kinds(stage, program):
+        for number, kind in enumerate(kinds(stage, program)):
+            controller = new_controller(stage, number)
             found, drift = cycle(stage, kind, cycles)
+            stage.stop(controller)
             print("%-32s %d cycles, %s, %d findings" % (kind.name, cycles, drift, len(found)), flush=True)
             findings += found
             for line in found:
                 print("  " + line, flush=True)
+        new_controller(stage, "killed")
         found, killed = kill(stage, program, kills, rng)
         print("%-32s %d, of these %d before they had joined, %d findings" % ("sidecars killed", kills, killed, len(found)))
         for line in found:

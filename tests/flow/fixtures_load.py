@@ -14,10 +14,10 @@ GOT_CHECK = processes.ROOT / "tests" / "support" / "got_check.py"
 
 class Load:
     """Clients outside of weft, each request on a new connection, noted with its times. Any
-    surprise is fatal: it is raised where the load is stopped."""
+    surprise is fatal: it is raised where the load is stopped. pause_s: between two requests of a client."""
 
-    def __init__(self, app, node, parallel=4):
-        self.app, self.node = app, node
+    def __init__(self, app, node, parallel=4, pause_s=0.0):
+        self.app, self.node, self.pause_s = app, node, pause_s
         self.done = []  # (start_ns, end_ns) of each request
         self.failure = None
         self.stopping = threading.Event()
@@ -26,7 +26,7 @@ class Load:
     def run(self, index):
         number = 1_000_000 * (index + 1)
         try:
-            while not self.stopping.is_set():
+            while not self.stopping.wait(self.pause_s):
                 number += 1
                 start = time.time_ns()
                 connection = http.client.HTTPConnection("127.0.0.1", self.app.port, timeout=10)

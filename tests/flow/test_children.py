@@ -191,6 +191,7 @@ def test_fifty_workers(stage, controller):
     # shares the machine only adds to them: the best of up to three windows counts.
     assert any(wakeups_in_3_s(sidecar) <= 3 * 2 + 2 * 51 // 8 for _ in range(3))
     assert memory_kib(sidecar)["RssAnon"] < 6 * 1024, "what 51 processes cost beside the memory they share"
+    processes.wait_until(lambda: memory_kib(sidecar)["VmRSS"] <= 8 * 1024, 10, "a sidecar of 8 MiB in all")
     stage.weft("detach", tree.pid)
     assert_left(stage, [tree.pid, *workers])
     assert tree.ask() in workers

@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
   if (first & 0x80u)
     read_plainly (base, &input);
   FUZZ_MUST (shm_reader_over (base, &reader) == 0);
-  FUZZ_MUST (car_drain_new (reader, instance, boot, &drain) == 0);
+  FUZZ_MUST (car_drain_new (reader, instance, boot, NULL, &drain) == 0);
   for (unsigned round = 0; round < ROUNDS; round++) {
     for (unsigned i = 0; car_drain_collect (drain, getpid ()) == 0 && i < BATCHES; i++)
       ;

@@ -273,11 +273,16 @@ int car_hotspot_load (const car_target_t *target, int pidfd, const char *library
               "it lives in another mount namespace and does not see %s; mount that file there too", library);
     return WEFT_E_UNSUPPORTED;
   }
+  int status = car_target_await_continued (target->pid, CAR_TARGET_STOPPED_MS); /* H4 */
+  if (status < 0) {
+    snprintf (why, why_size, CAR_TARGET_STOPPED, (int) target->pid);
+    return status;
+  }
   uid_t uid = geteuid ();
   gid_t gid = getegid ();
   snprintf (why, why_size, "its attach socket failed (%s); try again", weft_status_text (WEFT_E_IO));
   become (target->uid, target->gid);
-  int status = speak (target, pidfd, library, why, why_size);
+  status = speak (target, pidfd, library, why, why_size);
   if (seteuid (uid) < 0 || setegid (gid) < 0)
     return WEFT_E_DENIED;
   return status;

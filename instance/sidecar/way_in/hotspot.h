@@ -9,7 +9,9 @@
  *  H1  SIGQUIT is sent only to a process that catches it and says that it takes
  *      attachers; anything else would print a thread dump or kill it
  *  H2  the .attach_pid file is gone when the function returns
- *  H3  every wait is bounded by CAR_HOTSPOT_WAIT_MS */
+ *  H3  every wait is bounded by CAR_HOTSPOT_WAIT_MS
+ *  H4  nothing is sent to one that is stopped: it would take the signal when it goes on,
+ *      find no .attach_pid file any more, and print a thread dump */
 #ifndef CAR_HOTSPOT_H
 #define CAR_HOTSPOT_H
 

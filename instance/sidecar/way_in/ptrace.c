@@ -373,23 +373,11 @@ static int try_kind (injector_t *self, int kind)
   return status;
 }
 
-/* 0 once it runs. It is not ours to continue. */
-static int await_continued (const injector_t *self)
-{
-  uint64_t until_ns = weft_mono_ns () + CAR_PTRACE_STOPPED_MS * WEFT_NS_PER_MS;
-  while (car_target_state (self->target->pid, NULL) == 'T') {
-    if (weft_mono_ns () >= until_ns)
-      return WEFT_E_STATE;
-    usleep (CAR_PTRACE_PAUSE_US * 10);
-  }
-  return 0;
-}
-
 static int find_safe_point (injector_t *self)
 {
   uint64_t until_ns = weft_mono_ns () + CAR_PTRACE_WAIT_MS * WEFT_NS_PER_MS;
   for (unsigned round = 0;; round++) {
-    int status = await_continued (self);
+    int status = car_target_await_continued (self->target->pid, CAR_TARGET_STOPPED_MS);
     if (status == 0)
       status = try_kind (self, CAR_CALL_WAITS);
     if (status == WEFT_E_BUSY)
@@ -434,9 +422,7 @@ static void explain (const injector_t *self, int status, char *why, size_t why_s
               "the kernel does not let us trace it (another user or namespace, a debugger, or a security "
               "module); run weft as root with CAP_SYS_PTRACE");
   else if (status == WEFT_E_STATE)
-    snprintf (why, why_size,
-              "it is stopped (SIGSTOP, or a terminal); continue it with `kill -CONT %d`, then try again",
-              (int) self->target->pid);
+    snprintf (why, why_size, CAR_TARGET_STOPPED, (int) self->target->pid);
   else if (status == WEFT_E_TIMEOUT)
     snprintf (why, why_size,
               "no thread of it came to a safe point within %d s (the last one was %s); try again",

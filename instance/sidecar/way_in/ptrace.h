@@ -16,7 +16,7 @@
  *      its EINTR if we die in the microseconds between stopping and mending it
  *  I2  refused with a reason before anything is touched, or done
  *  I3  no lock of the runtime (GIL) is taken on the stopped thread
- *  I4  bounded: CAR_PTRACE_WAIT_MS for a safe point, CAR_PTRACE_STOPPED_MS for a
+ *  I4  bounded: CAR_PTRACE_WAIT_MS for a safe point, CAR_TARGET_STOPPED_MS for a
  *      process that is stopped to be continued by whoever stopped it
  *  I5  a thread that does not stop in time is let go as soon as it does, with its
  *      interruption mended; after the search at the latest, by the kernel */
@@ -28,7 +28,6 @@
 #include "../target.h"
 
 #define CAR_PTRACE_WAIT_MS     3000
-#define CAR_PTRACE_STOPPED_MS  10000
 #define CAR_PTRACE_OTHERS_MS   5000 /* for the thread of an injector that died */
 #define CAR_PTRACE_PAUSE_US    500  /* between two looks for a safe point */
 #define CAR_PTRACE_THREADS_MAX 4096 /* of one process that are looked at */

@@ -34,7 +34,7 @@ static int set_up (void **state)
   stage->base = aligned_alloc (4096, (SHM_SIZE + 4095) / 4096 * 4096);
   memset (stage->base, 0, SHM_SIZE);
   assert_int_equal (shm_reader_over (stage->base, &stage->reader), 0);
-  stage->arm = car_arm_new (boot);
+  stage->arm = car_arm_new (boot, NULL);
   *state = stage;
   return 0;
 }
@@ -383,7 +383,7 @@ static void a_child_goes_on_where_its_parent_is (void **state)
   give_state (stage, 1, 4, list, 2, 1, T0);
   car_arm_apply (stage->arm, stage->reader, &subject, T0);
   assert_int_equal (shm_control (stage->base)->actions, WEFT_ACTION_CAPTURE);
-  car_arm_t *child = car_arm_new (boot), *parent = stage->arm;
+  car_arm_t *child = car_arm_new (boot, NULL), *parent = stage->arm;
   car_arm_inherit (child, parent);
   car_arm_apply (child, stage->reader, &child_subject, T0 + S);
   assert_int_equal (shm_control (stage->base)->actions, WEFT_ACTION_CAPTURE | WEFT_ACTION_EMBED);
@@ -409,7 +409,7 @@ static void a_child_of_one_without_state_is_left_alone (void **state)
   give_state (stage, 1, 4, &one, 1, 1, T0);
   car_arm_apply (stage->arm, stage->reader, &subject, T0);
   beat (stage, 2, 9, 1, 0, T0 + S);
-  car_arm_t *child = car_arm_new (boot);
+  car_arm_t *child = car_arm_new (boot, NULL);
   car_arm_inherit (child, stage->arm);
   car_arm_apply (child, stage->reader, &subject, T0 + S);
   assert_int_equal (shm_control (stage->base)->actions, WEFT_ACTION_CAPTURE);

@@ -68,7 +68,7 @@ static int set_up (void **state)
   memset (stage->base, 0, SHM_SIZE);
   memcpy (((shm_head_t *) (void *) stage->base)->start, start, WEFT_UUID_SIZE);
   assert_int_equal (shm_reader_over (stage->base, &stage->reader), 0);
-  assert_int_equal (car_drain_new (stage->reader, instance, boot, &stage->drain), 0);
+  assert_int_equal (car_drain_new (stage->reader, instance, boot, NULL, &stage->drain), 0);
   *state = stage;
   return 0;
 }
@@ -276,7 +276,7 @@ static void a_successor_goes_on (void **state)
   car_drain_push (stage->drain, take, &before, 1);
   car_drain_acked (stage->drain, start, 2, 1);
   car_drain_destroy (&stage->drain); /* died; batch 3 is in the spool */
-  assert_int_equal (car_drain_new (stage->reader, instance, boot, &stage->drain), 0);
+  assert_int_equal (car_drain_new (stage->reader, instance, boot, NULL, &stage->drain), 0);
   put (stage, "GET /");
   car_drain_collect (stage->drain, 1);
   car_drain_push (stage->drain, take, &sink, 1);
@@ -286,7 +286,7 @@ static void a_successor_goes_on (void **state)
   assert_int_equal (sink.losses[1][WEFT_LOSS_RING_BUSY], 0); /* told by the predecessor */
   car_drain_acked (stage->drain, start, 4, 2);
   car_drain_destroy (&stage->drain); /* with an empty spool numbers go on as well */
-  assert_int_equal (car_drain_new (stage->reader, instance, boot, &stage->drain), 0);
+  assert_int_equal (car_drain_new (stage->reader, instance, boot, NULL, &stage->drain), 0);
   assert_int_equal (car_drain_number (stage->drain), 4);
 }
 
@@ -298,7 +298,7 @@ static void a_hostile_page_does_no_harm (void **state)
   memset (stage->base + SHM_RINGS_AT, 0xff, SHM_RINGS * sizeof (shm_ring_t));
   memset (stage->base + SHM_SPOOL_AT, 0xff, SHM_SIZE - SHM_SPOOL_AT);
   car_drain_destroy (&stage->drain);
-  assert_int_equal (car_drain_new (stage->reader, instance, boot, &stage->drain), 0);
+  assert_int_equal (car_drain_new (stage->reader, instance, boot, NULL, &stage->drain), 0);
   for (int i = 0; i < 10; i++)
     car_drain_collect (stage->drain, 1);
   while (car_drain_push (stage->drain, take, &sink, 1) == 0 && sink.count < 10 &&
