@@ -319,6 +319,10 @@ static int put_data (ctl_page_t *self, FILE *out, const ctl_page_about_t *about)
   fputs (",\"analysis\":", out);
   if (rc == 0)
     rc = ctl_html_json (out, about->analysis);
+  if (rc == 0 && about->sentences) {
+    fputs (",\"sentences\":", out);
+    rc = ctl_html_json (out, about->sentences);
+  }
   if (rc == 0 && about->instances) {
     fputs (",\"instances\":", out);
     rc = ctl_html_json (out, about->instances);

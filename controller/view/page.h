@@ -31,6 +31,7 @@ typedef struct ctl_page_t ctl_page_t;
 /* What is said of the whole; borrowed. */
 typedef struct {
   const json_t *analysis;    /* of ctl_analysis_json */
+  const json_t *sentences;   /* why slow: a text for each name of the analysis, or NULL */
   const json_t *instances;   /* as the controller lists them, or NULL */
   const char *scope;         /* which executions were asked for, for people */
   const uint8_t *task;       /* opened first, its tree is there in any case; NULL: none */
