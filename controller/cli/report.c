@@ -11,8 +11,10 @@
 #include "../../common/clocks.h"
 #include "../../common/log.h"
 #include "../../common/status.h"
+#include "../task/analyse.h"
 #include "../view/json.h"
 #include "../view/page.h"
+#include "../view/sentences.h"
 #include "client.h"
 #include "progress.h"
 #include "verbs.h"
@@ -34,6 +36,7 @@ typedef struct {
   uint64_t oldest_ns;   /* start of the first execution of `instruction` */
   char scope[SCOPE_MAX];
   json_t *tasks, *instances; /* answers */
+  json_t *sentences;
 } report_t;
 
 /* ---- asking --------------------------------------------------------------------------- */
@@ -129,6 +132,25 @@ static int ask_scope (report_t *self, json_t *request)
   return rc;
 }
 
+/* Why slow, in the words of `weft profile`. NULL: out of memory. */
+static json_t *sentences_of (const json_t *json)
+{
+  ctl_analysis_t *analysis = NULL;
+  json_t *texts = json_array ();
+  char *text = malloc (CTL_SENTENCES_MAX);
+  int rc = texts && text ? ctl_analysis_from_json (json, &analysis) : WEFT_E_NOMEM;
+  for (uint32_t i = 0; rc == 0 && i < analysis->name_count; i++) {
+    ctl_sentences (analysis, &analysis->names[i], 1, text, CTL_SENTENCES_MAX);
+    rc = json_array_append_new (texts, ctl_json_text (text)) < 0 ? WEFT_E_NOMEM : 0;
+  }
+  ctl_analysis_destroy (&analysis);
+  free (text);
+  if (rc == 0)
+    return texts;
+  json_decref (texts);
+  return NULL;
+}
+
 static int ask (report_t *self, json_t *request)
 {
   json_t *reply = NULL;
@@ -149,6 +171,7 @@ static int ask (report_t *self, json_t *request)
   json_decref (tasks);
   self->about.analysis = json_object_get (self->tasks, "analysis");
   self->about.instances = json_object_get (self->instances, "instances");
+  self->about.sentences = self->sentences = rc == 0 ? sentences_of (self->about.analysis) : NULL;
   self->about.from_ns = (uint64_t) json_integer_value (json_object_get (request, "from_ns"));
   self->about.made_ns = weft_clock_ns (CLOCK_REALTIME);
   self->about.scope = self->scope;
@@ -229,6 +252,7 @@ int ctl_verb_report (ctl_call_t *call)
   json_decref (request);
   json_decref (self.tasks);
   json_decref (self.instances);
+  json_decref (self.sentences);
   free (self.name);
   free (self.asked);
   return rc < 0 ? CTL_EXIT_FAILED : CTL_EXIT_OK;

@@ -61,6 +61,9 @@ const fill = (made, attributes, children) => {
   return made;
 };
 
+/* What is said of a part of a picture when somebody points at it: one line each. */
+const tip = (...lines) => { const made = svg ("title"); made.textContent = lines.map (safe).join ("\n"); return made; };
+
 /* Services keep their colour in every part of the page. */
 const hues = new Map ();
 const hue = (service) => {
@@ -256,7 +259,7 @@ function showSpread () {
     const from = edge (i), to = edge (i + 1), on = !state.range || (from < state.range[1] && to > state.range[0]);
     const pick = () => { state.range = state.range && state.range[0] === from ? null : [from, to]; showSpread (); showList (); };
     picture.append (svg ("rect", { class: on ? "bin" : "bin off", x: x (from) + 0.5, y: y (n), width: Math.max (1, x (to) - x (from) - 1), height: low - y (n),
-      onclick: pick }, svg ("title", null, `${count (n, "execution")}, ${time (from)} to ${time (to)}`)));
+      onclick: pick }, tip (`${count (n, "execution")}, ${time (from)} to ${time (to)}`)));
   });
   picture.append (svg ("line", { class: "axis", x1: left, x2: width - 8, y1: low + 0.5, y2: low + 0.5 }),
     svg ("text", { class: "quiet", x: left - 6, y: 32, "text-anchor": "end" }, number (tall)));
@@ -306,7 +309,7 @@ const bar = (share, service) => { const made = el ("span.share", { hue: hue (ser
 const NODES_MAX = 40;
 const OUTSIDE = "outside";
 
-/* Edges between services: [from, to, calls, errors, p50, p99, label]; of several names that with the most calls. */
+/* Edges between services; what is called by several names is one. */
 function edgesOf (name) {
   const made = new Map ();
   const add = (from, to, edge) => {
@@ -370,24 +373,25 @@ function showMap () {
     const onward = b.x > a.x, x1 = a.x + wide, x2 = b.x, y1 = a.y + deep / 2, y2 = b.y + deep / 2, bend = gapX * 0.45;
     const path = onward ? `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`
       : `M${a.x + wide / 2 + 20} ${a.y}C${a.x + wide / 2 + 20} ${a.y - 26} ${b.x + wide / 2 - 20} ${b.y - 26} ${b.x + wide / 2 - 20} ${b.y}`;
-    const tip = [`${edge.from} → ${edge.to}`, ...edge.names.slice (0, 12).map ((n) => `${n.name}: ${count (n.calls, "call")}, p50 ${time (n.p50_ns)}, p99 ${time (n.p99_ns)}` +
-      (n.errors ? `, ${count (n.errors, "error")}` : ""))].join ("\n");
-    picture.append (svg ("path", { class: edge.errors ? "edge bad" : "edge", d: path, "stroke-width": thick, "marker-end": "url(#head)" }, svg ("title", null, tip)));
+    const said = [`${edge.from} → ${edge.to}`, ...edge.names.slice (0, 12).map ((n) => `${n.name}: ${count (n.calls, "call")}, p50 ${time (n.p50_ns)}, ` +
+      `p99 ${time (n.p99_ns)}` + (n.errors ? `, ${count (n.errors, "error")}` : ""))];
+    picture.append (svg ("path", { class: edge.errors ? "edge bad" : "edge", d: path, "stroke-width": thick, "marker-end": "url(#head)" }, tip (...said)));
     const middle = onward ? onCurve (x2 - gapX * 0.45, [x1, x1 + bend, x2 - bend, x2], [y1, y1, y2, y2]) : [(a.x + b.x + wide) / 2, Math.min (a.y, b.y) - 24];
-    labels.push (svg ("text", { class: "quiet label", x: middle[0], y: middle[1] - 4, "text-anchor": "middle" }, svg ("title", null, tip),
+    labels.push (svg ("text", { class: "quiet label", x: middle[0], y: middle[1] - 4, "text-anchor": "middle" }, tip (...said),
       `${number (edge.calls)} × ${edge.names.length === 1 ? time (edge.p50) : "≤ " + time (edge.p99)}`,
       edge.errors ? svg ("tspan", { class: "bad" }, ` · ${count (edge.errors, "error")}`) : null));
   }
   for (const node of nodes) {
     const at = place.get (node), colour = hue (leaves.has (node) ? "" : node);
-    picture.append (svg ("g", { hue: colour }, svg ("title", null, node),
+    picture.append (svg ("g", { hue: colour }, tip (node),
       svg ("rect", { class: "node", x: at.x, y: at.y, width: wide, height: deep, rx: 6, "stroke-dasharray": leaves.has (node) ? "4 3" : null }),
       svg ("text", { x: at.x + 10, y: at.y + 17 }, cut (node, 24)),
       svg ("text", { class: "quiet", x: at.x + 10, y: at.y + 32 }, leaves.has (node) ? leaves.get (node) : self.has (node) ? `self ${time (self.get (node))}` : "")));
   }
   picture.append (...labels);
   box.replaceChildren (picture);
-  if (more > 0) box.append (el ("p.quiet", null, `${number (more)} more are not drawn.`));
+  if (more > 0) box.append (el ("p.quiet", null, `${count (more, "further service")} and peers are not drawn.`));
+  if (name.more_edges) box.append (el ("p.quiet", null, `${count (name.more_edges, "call")} of further kinds are not told apart.`));
 }
 const cut = (text, most) => { const shown = safe (text); return shown.length > most ? shown.slice (0, most - 1) + "…" : shown; };
 
