@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* weft report: what was collected as one HTML page in a file. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "../../common/clocks.h"
 #include "../../common/log.h"
@@ -16,6 +13,7 @@
 #include "../view/page.h"
 #include "../view/sentences.h"
 #include "client.h"
+#include "outfile.h"
 #include "progress.h"
 #include "verbs.h"
 #include "which.h"
@@ -180,32 +178,13 @@ static int ask (report_t *self, json_t *request)
 
 /* ---- the file -------------------------------------------------------------------------- */
 
-/* Whole or not at all: written beside its place, then renamed. What is no file is written as it is. */
 static int write_file (report_t *self, const char *path)
 {
-  struct stat there;
-  char beside[4096];
-  int direct = stat (path, &there) == 0 && !S_ISREG (there.st_mode);
-  if ((size_t) snprintf (beside, sizeof beside, "%s%s", path, direct ? "" : ".new") >= sizeof beside) {
-    errno = ENAMETOOLONG;
-    return WEFT_E_IO;
-  }
-  FILE *out = fopen (beside, "we");
-  if (!out)
-    return WEFT_E_IO;
-  int rc = ctl_page_write (self->page, out, &self->about), number = errno;
-  if (fclose (out) != 0 && rc == 0) {
-    rc = WEFT_E_IO;
-    number = errno;
-  }
-  if (rc == 0 && !direct && rename (beside, path) < 0) {
-    rc = WEFT_E_IO;
-    number = errno;
-  }
-  if (rc < 0 && !direct)
-    unlink (beside);
-  errno = number;
-  return rc;
+  ctl_outfile_t file;
+  int rc = ctl_outfile_open (path, &file);
+  if (rc < 0)
+    return rc;
+  return ctl_outfile_close (&file, ctl_page_write (self->page, file.out, &self->about));
 }
 
 static int write_page (report_t *self)
@@ -223,7 +202,7 @@ static int write_page (report_t *self)
   if (rc < 0)
     weft_log_error ("cannot write %s: %s; choose another place with -o", path,
                     rc == WEFT_E_IO ? strerror (errno) : weft_status_text (rc));
-  else
+  else if (strcmp (path, "-") != 0)
     printf ("%s: %u execution%s%s\n", path, count, count == 1 ? "" : "s",
             self->about.more ? ", the newest; --limit takes more" : "");
   return rc;
