@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* weft report: what was collected as one HTML page in a file. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "../../common/clocks.h"
 #include "../../common/log.h"
 #include "../../common/status.h"
+#include "../task/analyse.h"
 #include "../view/json.h"
 #include "../view/page.h"
+#include "../view/sentences.h"
 #include "client.h"
+#include "outfile.h"
 #include "progress.h"
 #include "verbs.h"
 #include "which.h"
@@ -34,6 +34,7 @@ typedef struct {
   uint64_t oldest_ns;   /* start of the first execution of `instruction` */
   char scope[SCOPE_MAX];
   json_t *tasks, *instances; /* answers */
+  json_t *sentences;
 } report_t;
 
 /* ---- asking --------------------------------------------------------------------------- */
@@ -129,6 +130,25 @@ static int ask_scope (report_t *self, json_t *request)
   return rc;
 }
 
+/* Why slow, in the words of `weft profile`. NULL: out of memory. */
+static json_t *sentences_of (const json_t *json)
+{
+  ctl_analysis_t *analysis = NULL;
+  json_t *texts = json_array ();
+  char *text = malloc (CTL_SENTENCES_MAX);
+  int rc = texts && text ? ctl_analysis_from_json (json, &analysis) : WEFT_E_NOMEM;
+  for (uint32_t i = 0; rc == 0 && i < analysis->name_count; i++) {
+    ctl_sentences (analysis, &analysis->names[i], 1, text, CTL_SENTENCES_MAX);
+    rc = json_array_append_new (texts, ctl_json_text (text)) < 0 ? WEFT_E_NOMEM : 0;
+  }
+  ctl_analysis_destroy (&analysis);
+  free (text);
+  if (rc == 0)
+    return texts;
+  json_decref (texts);
+  return NULL;
+}
+
 static int ask (report_t *self, json_t *request)
 {
   json_t *reply = NULL;
@@ -149,6 +169,7 @@ static int ask (report_t *self, json_t *request)
   json_decref (tasks);
   self->about.analysis = json_object_get (self->tasks, "analysis");
   self->about.instances = json_object_get (self->instances, "instances");
+  self->about.sentences = self->sentences = rc == 0 ? sentences_of (self->about.analysis) : NULL;
   self->about.from_ns = (uint64_t) json_integer_value (json_object_get (request, "from_ns"));
   self->about.made_ns = weft_clock_ns (CLOCK_REALTIME);
   self->about.scope = self->scope;
@@ -157,32 +178,13 @@ static int ask (report_t *self, json_t *request)
 
 /* ---- the file -------------------------------------------------------------------------- */
 
-/* Whole or not at all: written beside its place, then renamed. What is no file is written as it is. */
 static int write_file (report_t *self, const char *path)
 {
-  struct stat there;
-  char beside[4096];
-  int direct = stat (path, &there) == 0 && !S_ISREG (there.st_mode);
-  if ((size_t) snprintf (beside, sizeof beside, "%s%s", path, direct ? "" : ".new") >= sizeof beside) {
-    errno = ENAMETOOLONG;
-    return WEFT_E_IO;
-  }
-  FILE *out = fopen (beside, "we");
-  if (!out)
-    return WEFT_E_IO;
-  int rc = ctl_page_write (self->page, out, &self->about), number = errno;
-  if (fclose (out) != 0 && rc == 0) {
-    rc = WEFT_E_IO;
-    number = errno;
-  }
-  if (rc == 0 && !direct && rename (beside, path) < 0) {
-    rc = WEFT_E_IO;
-    number = errno;
-  }
-  if (rc < 0 && !direct)
-    unlink (beside);
-  errno = number;
-  return rc;
+  ctl_outfile_t file;
+  int rc = ctl_outfile_open (path, &file);
+  if (rc < 0)
+    return rc;
+  return ctl_outfile_close (&file, ctl_page_write (self->page, file.out, &self->about));
 }
 
 static int write_page (report_t *self)
@@ -200,7 +202,7 @@ static int write_page (report_t *self)
   if (rc < 0)
     weft_log_error ("cannot write %s: %s; choose another place with -o", path,
                     rc == WEFT_E_IO ? strerror (errno) : weft_status_text (rc));
-  else
+  else if (strcmp (path, "-") != 0)
     printf ("%s: %u execution%s%s\n", path, count, count == 1 ? "" : "s",
             self->about.more ? ", the newest; --limit takes more" : "");
   return rc;
@@ -229,6 +231,7 @@ int ctl_verb_report (ctl_call_t *call)
   json_decref (request);
   json_decref (self.tasks);
   json_decref (self.instances);
+  json_decref (self.sentences);
   free (self.name);
   free (self.asked);
   return rc < 0 ? CTL_EXIT_FAILED : CTL_EXIT_OK;

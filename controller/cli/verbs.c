@@ -174,7 +174,7 @@ static const ctl_option_t top_options[] = {
 };
 
 static const ctl_option_t report_options[] = {
-    {"o", "FILE", "where the page goes; written over if it is there", 0},
+    {"o", "FILE", "where the page goes, written over if it is there; - is stdout", 0},
     {"limit", "N", "list at most N executions, 10000 if not given: the newest", 0},
     OPTS_WHICH,
 };

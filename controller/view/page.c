@@ -261,11 +261,10 @@ static int put_tree (ctl_page_t *self, FILE *out, const entry_t *entry)
   int rc = ctl_execution_unpack (entry->data, entry->size, &execution);
   if (rc < 0)
     return rc;
-  uint32_t shown = execution->count < CTL_PAGE_SUBTASKS_MAX ? execution->count : CTL_PAGE_SUBTASKS_MAX;
   fprintf (out, "{\"left_out\":%u,\"hosts\":%u,\"origin\":%u,\"reason\":%u,\"subtasks\":[",
-           execution->truncated + execution->count - shown, execution->hosts,
-           text_of (self, execution->origin), text_of (self, ctl_reason_text (execution->reason)));
-  for (uint32_t i = 0; i < shown; i++) /* a parent stands before its children: a beginning is a tree */
+           execution->truncated, execution->hosts, text_of (self, execution->origin),
+           text_of (self, ctl_reason_text (execution->reason)));
+  for (uint32_t i = 0; i < execution->count; i++)
     put_subtask (self, out, execution, i);
   fputs ("]}", out);
   ctl_execution_destroy (&execution);
@@ -320,6 +319,10 @@ static int put_data (ctl_page_t *self, FILE *out, const ctl_page_about_t *about)
   fputs (",\"analysis\":", out);
   if (rc == 0)
     rc = ctl_html_json (out, about->analysis);
+  if (rc == 0 && about->sentences) {
+    fputs (",\"sentences\":", out);
+    rc = ctl_html_json (out, about->sentences);
+  }
   if (rc == 0 && about->instances) {
     fputs (",\"instances\":", out);
     rc = ctl_html_json (out, about->instances);

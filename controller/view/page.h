@@ -30,10 +30,11 @@ typedef struct ctl_page_t ctl_page_t;
 
 /* What is said of the whole; borrowed. */
 typedef struct {
-  const json_t *analysis;  /* of ctl_analysis_json */
-  const json_t *instances; /* as the controller lists them, or NULL */
-  const char *scope;       /* which executions were asked for, for people */
-  const uint8_t *task; /* opened first; its tree is there whatever its size, cut at the bound. NULL: none */
+  const json_t *analysis;    /* of ctl_analysis_json */
+  const json_t *sentences;   /* why slow: a text for each name of the analysis, or NULL */
+  const json_t *instances;   /* as the controller lists them, or NULL */
+  const char *scope;         /* which executions were asked for, for people */
+  const uint8_t *task;       /* opened first, its tree is there in any case; NULL: none */
   uint64_t from_ns, made_ns; /* wall clock; from_ns 0: everything */
   int more;                  /* there were more executions than are listed */
 } ctl_page_about_t;

@@ -34,8 +34,8 @@ def checkout(factor, quotes, status=200):
 
 @pytest.fixture(scope="module")
 def shop():
-    """300 checkouts, 9 of them with nine quotes in place of one and 5 that failed; 40 carts; every
-    hostile name; one execution of a thousand parts. And the controller that has them."""
+    """300 checkouts, 10 of them with nine quotes in place of one and 5 that failed; 40 carts; every
+    hostile name; one execution of 600 parts. And the controller that has them."""
     rng, recording = random.Random(11), synthetic.Recording()
     for number in range(300):
         recording.add(checkout(rng.uniform(0.8, 1.2), 9 if number % 33 == 1 else 1, 500 if number % 60 == 7 else 200), number * 20)
@@ -43,7 +43,7 @@ def shop():
         recording.add(Call("front", "GET /cart", 0, 5 + number / 10), number * 20)
     for number, name in enumerate(HOSTILE):
         recording.add(Call("front", name, 0, 3, [Call(name[:40], name, 1, 2)]), 7000 + number)
-    parts = [Call("worker", "POST /part/%d" % number, number, number + 5) for number in range(1000)]
+    parts = [Call("worker", "POST /part/%d" % number, number, number + 5) for number in range(600)]
     recording.add(Call("batch", "POST /nightly", 0, 1010, parts), 9000)
     with replays.private() as stage:
         path = stage.directory / "shop.weftr"
@@ -135,7 +135,12 @@ def test_what_is_in_it(shop, page):
     assert names(page)[:2] == ["POST /checkout", "GET /cart"]
     known = page.ask("document.getElementById ('known').innerText")
     assert "complete 351 of 351" in known and "orphans 0" in known and "lost 0" in known
-    assert page.ask("document.getElementById ('why-text').innerText")
+    why = page.ask("document.getElementById ('why-text').innerText")
+    assert re.search(r"orders → pricing GET /quote/\{id\}: 9 calls instead of 1", why), why
+    # 300 checkouts, 10 of them with 9 quotes: 290 + 90 calls, and what was asked of the database.
+    drawn = page.ask("document.querySelector ('#map svg').textContent")
+    assert "380 × " in drawn and "300 × " in drawn and "11,400 × " in drawn and "postgresql 10.0.0.5:5432" in drawn, drawn
+    assert page.ask("document.querySelectorAll ('#map .node').length") == 4
     # The slowest is open: nine quotes, two of them stand for themselves.
     assert [text for _, text in rows(page, "fall")][2:] [0].startswith("postgresql 10.0.0.5:5432 × 38")
     assert any("7 more like it" in text for _, text in rows(page, "fall"))
@@ -400,4 +405,5 @@ def test_limit_says_what_it_left_out(shop, window):
     assert data["more"] == 1 and len(data["executions"]) == 20 and data["analysis"]["names"][0]["executions"] == 300
     window.open(path)
     assert "listed: the newest 20" in window.ask("document.getElementById ('known').innerText")
-    assert shop.weft("report", "-o", "/dev/stdout", "--limit", "1").stdout.startswith("<!doctype html>")
+    alone = shop.weft("report", "-o", "-", "--limit", "1").stdout
+    assert alone.startswith("<!doctype html>") and alone.endswith("</html>\n")

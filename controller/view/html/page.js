@@ -61,6 +61,9 @@ const fill = (made, attributes, children) => {
   return made;
 };
 
+/* What is said of a part of a picture when somebody points at it: one line each. */
+const tip = (...lines) => { const made = svg ("title"); made.textContent = lines.map (safe).join ("\n"); return made; };
+
 /* Services keep their colour in every part of the page. */
 const hues = new Map ();
 const hue = (service) => {
@@ -169,11 +172,11 @@ function showHead () {
   byId ("known").textContent = safe (known.filter (Boolean).join (" · "));
 }
 
-const whyOf = (name) => (name && name.sentences) || [];
-
+/* One text a name, sentence after sentence. */
 function showWhy () {
-  const box = byId ("why-text"), said = whyOf (chosenName ());
-  box.replaceChildren (...(said && said.length ? said : ["Nothing is known of it."]).map ((line) => el ("p", null, line)));
+  const text = data.sentences && chosenName () ? data.sentences[names.indexOf (chosenName ())] : "";
+  byId ("why").hidden = !text;
+  byId ("why-text").replaceChildren (...text.split (/(?<=\.) (?=[A-Z])/).map ((line) => el ("p", null, line)));
 }
 
 /* ---- tasks --------------------------------------------------------------------------------- */
@@ -256,7 +259,7 @@ function showSpread () {
     const from = edge (i), to = edge (i + 1), on = !state.range || (from < state.range[1] && to > state.range[0]);
     const pick = () => { state.range = state.range && state.range[0] === from ? null : [from, to]; showSpread (); showList (); };
     picture.append (svg ("rect", { class: on ? "bin" : "bin off", x: x (from) + 0.5, y: y (n), width: Math.max (1, x (to) - x (from) - 1), height: low - y (n),
-      onclick: pick }, svg ("title", null, `${count (n, "execution")}, ${time (from)} to ${time (to)}`)));
+      onclick: pick }, tip (`${count (n, "execution")}, ${time (from)} to ${time (to)}`)));
   });
   picture.append (svg ("line", { class: "axis", x1: left, x2: width - 8, y1: low + 0.5, y2: low + 0.5 }),
     svg ("text", { class: "quiet", x: left - 6, y: 32, "text-anchor": "end" }, number (tall)));
@@ -306,7 +309,7 @@ const bar = (share, service) => { const made = el ("span.share", { hue: hue (ser
 const NODES_MAX = 40;
 const OUTSIDE = "outside";
 
-/* Edges between services: [from, to, calls, errors, p50, p99, label]; of several names that with the most calls. */
+/* Edges between services; what is called by several names is one. */
 function edgesOf (name) {
   const made = new Map ();
   const add = (from, to, edge) => {
@@ -347,7 +350,7 @@ function onCurve (x, xs, ys) {
 function showMap () {
   const box = byId ("map"), name = chosenName ();
   let edges = name ? edgesOf (name) : [];
-  const self = new Map (), opaque = new Set (edges.filter ((e) => e.hop === "opaque").map ((e) => e.to));
+  const self = new Map (), leaves = new Map (edges.filter (isLeaf).map ((e) => [e.to, e.hop === "opaque" ? "opaque" : "outside"]));
   let nodes = name ? [...new Set ([name.service, ...edges.flatMap ((e) => [e.from, e.to])])] : [];
   const more = nodes.length - NODES_MAX;
   if (more > 0) { nodes = nodes.slice (0, NODES_MAX); edges = edges.filter ((e) => nodes.includes (e.from) && nodes.includes (e.to)); }
@@ -355,13 +358,14 @@ function showMap () {
   for (const row of name.rows) self.set (row.service, (self.get (row.service) || 0) + row.self_ns);
   const depth = layers (nodes, edges), columns = [];
   for (const node of nodes) (columns[depth.get (node)] = columns[depth.get (node)] || []).push (node);
-  const tall = Math.max (...columns.map ((c) => (c || []).length)), wide = 168, deep = 40, gapX = 150, gapY = 34;
+  const tall = Math.max (...columns.map ((c) => (c || []).length)), wide = 168, deep = 40, gapY = 30;
+  const gapX = Math.max (150, Math.min (220, (box.clientWidth - 12 - columns.length * wide) / Math.max (1, columns.length - 1)));
   const height = tall * (deep + gapY) + 12, place = new Map ();
   columns.forEach ((column, x) => (column || []).forEach ((node, i) =>
     place.set (node, { x: 4 + x * (wide + gapX), y: (height - column.length * (deep + gapY) + gapY) / 2 + i * (deep + gapY) })));
   const width = columns.length * (wide + gapX) - gapX + 12;
   const picture = svg ("svg", { width, height, role: "img", "aria-label": `${count (nodes.length, "service")} and peers, ${count (edges.length, "edge")}` },
-    svg ("defs", null, svg ("marker", { id: "head", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse" },
+    svg ("defs", null, svg ("marker", { id: "head", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 9, markerHeight: 9, markerUnits: "userSpaceOnUse", orient: "auto-start-reverse" },
       svg ("path", { class: "head", d: "M0 0L8 4L0 8z" }))));
   const most = Math.max (1, ...edges.map ((e) => e.calls)), labels = [];
   for (const edge of edges) {
@@ -369,24 +373,25 @@ function showMap () {
     const onward = b.x > a.x, x1 = a.x + wide, x2 = b.x, y1 = a.y + deep / 2, y2 = b.y + deep / 2, bend = gapX * 0.45;
     const path = onward ? `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`
       : `M${a.x + wide / 2 + 20} ${a.y}C${a.x + wide / 2 + 20} ${a.y - 26} ${b.x + wide / 2 - 20} ${b.y - 26} ${b.x + wide / 2 - 20} ${b.y}`;
-    const tip = [`${edge.from} → ${edge.to}`, ...edge.names.slice (0, 12).map ((n) => `${n.name}: ${count (n.calls, "call")}, p50 ${time (n.p50_ns)}, p99 ${time (n.p99_ns)}` +
-      (n.errors ? `, ${count (n.errors, "error")}` : ""))].join ("\n");
-    picture.append (svg ("path", { class: edge.errors ? "edge bad" : "edge", d: path, "stroke-width": thick, "marker-end": "url(#head)" }, svg ("title", null, tip)));
-    const middle = onward ? onCurve (x2 - gapX / 2, [x1, x1 + bend, x2 - bend, x2], [y1, y1, y2, y2]) : [(a.x + b.x + wide) / 2, Math.min (a.y, b.y) - 24];
-    labels.push (svg ("g", null, svg ("title", null, tip),
-      svg ("text", { class: "quiet", x: middle[0], y: middle[1] - 5, "text-anchor": "middle" }, `${number (edge.calls)} × ${edge.names.length === 1 ? time (edge.p50) : "≤ " + time (edge.p99)}`),
-      edge.errors ? svg ("text", { class: "bad", x: middle[0], y: middle[1] + 11, "text-anchor": "middle" }, count (edge.errors, "error")) : null));
+    const said = [`${edge.from} → ${edge.to}`, ...edge.names.slice (0, 12).map ((n) => `${n.name}: ${count (n.calls, "call")}, p50 ${time (n.p50_ns)}, ` +
+      `p99 ${time (n.p99_ns)}` + (n.errors ? `, ${count (n.errors, "error")}` : ""))];
+    picture.append (svg ("path", { class: edge.errors ? "edge bad" : "edge", d: path, "stroke-width": thick, "marker-end": "url(#head)" }, tip (...said)));
+    const middle = onward ? onCurve (x2 - gapX * 0.45, [x1, x1 + bend, x2 - bend, x2], [y1, y1, y2, y2]) : [(a.x + b.x + wide) / 2, Math.min (a.y, b.y) - 24];
+    labels.push (svg ("text", { class: "quiet label", x: middle[0], y: middle[1] - 4, "text-anchor": "middle" }, tip (...said),
+      `${number (edge.calls)} × ${edge.names.length === 1 ? time (edge.p50) : "≤ " + time (edge.p99)}`,
+      edge.errors ? svg ("tspan", { class: "bad" }, ` · ${count (edge.errors, "error")}`) : null));
   }
   for (const node of nodes) {
-    const at = place.get (node), colour = hue (opaque.has (node) ? "" : node);
-    picture.append (svg ("g", { hue: colour }, svg ("title", null, node),
-      svg ("rect", { class: "node", x: at.x, y: at.y, width: wide, height: deep, rx: 6, "stroke-dasharray": opaque.has (node) ? "4 3" : null }),
+    const at = place.get (node), colour = hue (leaves.has (node) ? "" : node);
+    picture.append (svg ("g", { hue: colour }, tip (node),
+      svg ("rect", { class: "node", x: at.x, y: at.y, width: wide, height: deep, rx: 6, "stroke-dasharray": leaves.has (node) ? "4 3" : null }),
       svg ("text", { x: at.x + 10, y: at.y + 17 }, cut (node, 24)),
-      svg ("text", { class: "quiet", x: at.x + 10, y: at.y + 32 }, opaque.has (node) ? "opaque" : self.has (node) ? `self ${time (self.get (node))}` : "")));
+      svg ("text", { class: "quiet", x: at.x + 10, y: at.y + 32 }, leaves.has (node) ? leaves.get (node) : self.has (node) ? `self ${time (self.get (node))}` : "")));
   }
   picture.append (...labels);
   box.replaceChildren (picture);
-  if (more > 0) box.append (el ("p.quiet", null, `${number (more)} more are not drawn.`));
+  if (more > 0) box.append (el ("p.quiet", null, `${count (more, "further service")} and peers are not drawn.`));
+  if (name.more_edges) box.append (el ("p.quiet", null, `${count (name.more_edges, "call")} of further kinds are not told apart.`));
 }
 const cut = (text, most) => { const shown = safe (text); return shown.length > most ? shown.slice (0, most - 1) + "…" : shown; };
 
@@ -753,7 +758,7 @@ draggable (byId ("over"), () => [0, fall.whole]);
 /* ---- start ------------------------------------------------------------------------------------------- */
 
 let drawing = 0;
-const redraw = () => { cancelAnimationFrame (drawing); drawing = requestAnimationFrame (() => { showSpread (); showOverview (); fall.draw (true); }); };
+const redraw = () => { cancelAnimationFrame (drawing); drawing = requestAnimationFrame (() => { showSpread (); showMap (); showOverview (); fall.draw (true); }); };
 window.addEventListener ("resize", redraw);
 matchMedia ("(prefers-color-scheme: dark)").addEventListener ("change", redraw);
 for (const n of names) { hue (n.service); for (const row of n.rows) if (!isLeaf (row)) hue (row.service); }
