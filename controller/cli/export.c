@@ -42,6 +42,7 @@ typedef struct {
   page_t page;
   uint64_t limit, executions, spans, rejected;
   int more;
+  int number;       /* errno of what could not be written */
   uint64_t said_ns; /* 0: no progress stands on the terminal */
   char why[CTL_COLLECTOR_WHY_MAX];
 } export_t;
@@ -85,6 +86,7 @@ static int take_message (const void *data, size_t size, uint32_t spans, void *ar
   int rc = self->collector                                  ? post (self, data, size)
            : fwrite (data, 1, size, self->file.out) == size ? 0
                                                             : WEFT_E_IO;
+  self->number = errno;
   self->spans += rc == 0 ? spans : 0;
   return rc;
 }
@@ -243,6 +245,8 @@ static int check (export_t *self, int *ret_perfetto)
   if (!to && !self->path)
     return usage (*ret_perfetto ? "no place to write to: give -o FILE"
                                 : "no place for it: give --to URL or -o FILE");
+  if (self->path && !*self->path)
+    return usage ("-o names no file: it is empty");
   if (call->operand_count == 0 && !some)
     return usage ("it is not said which executions: give TASK, --name, --last or all");
   if (call->operand_count && !is_all (call) && some)
@@ -276,8 +280,7 @@ static int open_file (export_t *self)
 {
   int rc = self->path ? ctl_outfile_open (self->path, &self->file) : 0;
   if (rc < 0)
-    weft_log_error ("cannot write %s: %s; choose another place with -o", *self->path ? self->path : "''",
-                    strerror (errno));
+    weft_log_error ("cannot write %s: %s; choose another place with -o", self->path, strerror (errno));
   return rc;
 }
 
@@ -289,12 +292,16 @@ static int run (export_t *self, json_t *request, int *ret_said)
     rc = request ? export_pages (self, request, ret_said) : export_tasks (self, ret_said);
   if (rc == 0 && self->perfetto && self->executions)
     rc = ctl_perfetto_write (self->perfetto, self->file.out);
+  if (rc < 0 && self->perfetto)
+    self->number = errno;
   if (rc == 0 && self->executions == 0)
     rc = WEFT_E_NOT_FOUND;
   if (!self->path)
     return rc;
   int closed = ctl_outfile_close (&self->file, rc);
-  return rc < 0 ? rc : closed;
+  if (rc == 0)
+    self->number = errno;
+  return closed;
 }
 
 static void say_failure (const export_t *self, int rc)
@@ -307,7 +314,7 @@ static void say_failure (const export_t *self, int rc)
         ctl_collector_url (self->collector), self->why, (unsigned long long) self->spans);
   else
     weft_log_error ("cannot write %s: %s; choose another place with -o", self->path ? self->path : "spans",
-                    rc == WEFT_E_IO ? strerror (errno) : weft_status_text (rc));
+                    rc == WEFT_E_IO ? strerror (self->number) : weft_status_text (rc));
 }
 
 /* What came of it. A collector that would not have some of it is a failure, too. */
@@ -337,10 +344,8 @@ static int export(export_t *self, json_t *request, int perfetto)
   if (rc < 0)
     return rc;
   rc = run (self, request, &said);
-  int number = errno;
   if (self->said_ns)
     fputs ("\r\033[K", stderr);
-  errno = number;
   if (rc == 0)
     return say_success (self);
   if (!said)
