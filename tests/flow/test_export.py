@@ -289,7 +289,7 @@ WRONG = [
     (["--format", "perfetto", "all"], ["-o FILE"]),
     (["--format", "perfetto", "--to", "http://127.0.0.1:1", "all"], ["--to", "-o FILE"]),
     (["--format", "otlp", "--to", "http://127.0.0.1:1", "-o", "x", "all"], ["exclude"]),
-    (["--format", "otlp", "-o", "x"], ["TASK, --name, --last or all"]),
+    (["--format", "otlp", "-o", "x"], ["TASK, --name, --since or all"]),
     (["--format", "otlp", "-o", "x", "--name", "GET /", "0123"], ["excludes"]),
     (["--format", "otlp", "-o", "x", "--limit", "0", "all"], ["--limit"]),
     (["--format", "otlp", "-o", "x", "--last", "10", "all"], ["--last", "unit"])]
