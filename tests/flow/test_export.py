@@ -95,6 +95,8 @@ def same(forest, told, names):
             span.name, span.start_ns, span.end_ns), span
         assert pb.status.code == (2 if span.failed else 0), span
         assert resource == wanted_resource(span, names), span
+        assert [(int.from_bytes(link.span_id, "big"), otlp.attributes(link.attributes)["weft.link"]) for link in pb.links
+                if link.trace_id == span.task] == span.links, span
         tops = {name for name in attributes if OF_TASKS.match(name)}
         assert bool(tops) == (forest.tops[span.task][0] == span.id), (span, tops)
         mine = {name: value for name, value in attributes.items() if name not in tops | COMPUTED}

@@ -48,6 +48,7 @@ class Span:
     orphan: str = None
     hop: str = None
     more: dict = dataclasses.field(default_factory=dict)
+    links: list = dataclasses.field(default_factory=list)  # (span id, how it is related)
 
 
 # ---- "As it is written" in PROTOCOL.md: a replay renames in place ---------------------
@@ -162,12 +163,15 @@ class Forest:
         rng = self.rng
         name, request, status = rng.choice(NAMES), self._id(), rng.choice([200, 201, 404, 500])
         self._embed(task, caller, instance, sent, answered, name, request, status, error=rng.choice([0, 0, 0, 2]))
+        served = []
         for _ in range(times):
             other, subtask = rng.choice(self.instances), self._id()
             begun, done = sent + rng.randrange(100), answered - rng.randrange(100)
             self._report(other, CAPTURE, 0, task, request, subtask, begun, done, name, status=status)
-            self._served(task, subtask, request, name, begun, done, other, status, hop="proven")
+            served.append(self._served(task, subtask, request, name, begun, done, other, status, hop="proven"))
             self._children(task, subtask, other, begun, done, depth + 1)
+        for span in served:
+            span.links = [(other.id, "same_request") for other in served if other is not span]
 
     def _twice(self, task, caller, instance, sent, answered, depth):
         """One request that reached two: a mirror, a retry below HTTP."""
