@@ -16,11 +16,12 @@
 #include "client.h"
 #include "orders.h"
 #include "outfile.h"
+#include "progress.h"
 #include "roster.h"
 #include "verbs.h"
+#include "which.h"
 
-#define PAGE        2000u /* executions that are asked for at once */
-#define PROGRESS_MS 200
+#define PAGE 2000u /* executions that are asked for at once */
 
 typedef struct {
   ctl_execution_t *execution[PAGE];
@@ -42,7 +43,8 @@ typedef struct {
   page_t page;
   uint64_t limit, executions, spans, rejected;
   int more;
-  uint64_t said_ns; /* 0: no progress stands on the terminal */
+  int number; /* errno of what could not be written */
+  ctl_progress_t progress;
   char why[CTL_COLLECTOR_WHY_MAX];
 } export_t;
 
@@ -85,6 +87,7 @@ static int take_message (const void *data, size_t size, uint32_t spans, void *ar
   int rc = self->collector                                  ? post (self, data, size)
            : fwrite (data, 1, size, self->file.out) == size ? 0
                                                             : WEFT_E_IO;
+  self->number = errno;
   self->spans += rc == 0 ? spans : 0;
   return rc;
 }
@@ -97,15 +100,6 @@ static int hand_on (export_t *self, ctl_execution_t **execution_p)
 }
 
 /* ---- which ---------------------------------------------------------------- */
-
-static void say_progress (export_t *self)
-{
-  uint64_t now_ns = weft_mono_ns ();
-  if (!isatty (STDERR_FILENO) || now_ns - self->said_ns < PROGRESS_MS * WEFT_NS_PER_MS)
-    return;
-  fprintf (stderr, "\r%llu executions", (unsigned long long) self->executions);
-  self->said_ns = now_ns;
-}
 
 static int take_frame (const void *data, size_t size, void *arg)
 {
@@ -151,7 +145,7 @@ static int hand_on_page (export_t *self)
     rc = ctl_otlp_flush (self->otlp);
   while (page->count)
     ctl_execution_destroy (&page->execution[--page->count]);
-  say_progress (self);
+  ctl_progress_say (&self->progress, "%llu executions", (unsigned long long) self->executions);
   return rc;
 }
 
@@ -193,18 +187,13 @@ static int export_tasks (export_t *self, int *ret_said)
 }
 
 /* NULL: said on stderr. */
-static json_t *pages_request (const ctl_call_t *call)
+static json_t *pages_request (export_t *self, int perfetto)
 {
-  uint64_t last_ms = 0;
-  const char *name = ctl_call_value (call, "name", NULL);
-  if (ctl_call_duration (call, "last", UINT32_MAX, 0, &last_ms) < 0)
-    return NULL;
-  json_t *request = json_pack ("{s:s, s:I}", "op", "each", "limit", (json_int_t) PAGE);
-  uint64_t from_ns = weft_clock_ns (CLOCK_REALTIME) - last_ms * WEFT_NS_PER_MS;
-  if (last_ms)
-    json_object_set_new (request, "from_ns", json_integer ((json_int_t) from_ns));
-  if (name)
-    json_object_set_new (request, "name", ctl_json_text (name));
+  json_t *request = ctl_which (self->call, "each", WEFT_EACH_MAX);
+  self->limit = (uint64_t) json_integer_value (json_object_get (request, "limit"));
+  if (!perfetto && !ctl_call_has (self->call, "limit"))
+    self->limit = UINT64_MAX;
+  json_object_set_new (request, "limit", json_integer (PAGE));
   return request;
 }
 
@@ -214,6 +203,17 @@ static int usage (const char *why)
 {
   weft_log_error ("export: %s; see `weft export --help`", why);
   return WEFT_E_USAGE;
+}
+
+/* An option says which executions. */
+static int has_which (const ctl_call_t *call)
+{
+  static const char *const options[] = {"name",  "service", "slower",     "errors",
+                                        "since", "last",    "instruction"};
+  int some = 0;
+  for (size_t n = 0; n < sizeof options / sizeof *options; n++)
+    some |= ctl_call_has (call, options[n]);
+  return some;
 }
 
 static int is_all (const ctl_call_t *call)
@@ -226,7 +226,6 @@ static int check (export_t *self, int *ret_perfetto)
 {
   const ctl_call_t *call = self->call;
   const char *format = ctl_call_value (call, "format", NULL), *to = ctl_call_value (call, "to", NULL);
-  int some = ctl_call_has (call, "name") || ctl_call_has (call, "last");
   self->path = ctl_call_value (call, "o", NULL);
   if (!format)
     return usage ("no --format given: otlp or perfetto is meant");
@@ -243,11 +242,14 @@ static int check (export_t *self, int *ret_perfetto)
   if (!to && !self->path)
     return usage (*ret_perfetto ? "no place to write to: give -o FILE"
                                 : "no place for it: give --to URL or -o FILE");
-  if (call->operand_count == 0 && !some)
-    return usage ("it is not said which executions: give TASK, --name, --last or all");
-  if (call->operand_count && !is_all (call) && some)
-    return usage ("TASK excludes --name and --last: it is one execution");
-  return ctl_call_number (call, "limit", 1, UINT32_MAX, WEFT_EACH_MAX, &self->limit);
+  if (self->path && !*self->path)
+    return usage ("-o names no file: it is empty");
+  if (call->operand_count == 0 && !has_which (call))
+    return usage ("it is not said which executions: give TASK, --name, --since or all");
+  if (call->operand_count && !is_all (call) && has_which (call))
+    return usage ("TASK excludes --name, --since and the like: it is one execution");
+  self->limit = UINT64_MAX;
+  return 0;
 }
 
 static int open_place (export_t *self, int perfetto)
@@ -276,8 +278,7 @@ static int open_file (export_t *self)
 {
   int rc = self->path ? ctl_outfile_open (self->path, &self->file) : 0;
   if (rc < 0)
-    weft_log_error ("cannot write %s: %s; choose another place with -o", *self->path ? self->path : "''",
-                    strerror (errno));
+    weft_log_error ("cannot write %s: %s; choose another place with -o", self->path, strerror (errno));
   return rc;
 }
 
@@ -289,12 +290,16 @@ static int run (export_t *self, json_t *request, int *ret_said)
     rc = request ? export_pages (self, request, ret_said) : export_tasks (self, ret_said);
   if (rc == 0 && self->perfetto && self->executions)
     rc = ctl_perfetto_write (self->perfetto, self->file.out);
+  if (rc < 0 && self->perfetto)
+    self->number = errno;
   if (rc == 0 && self->executions == 0)
     rc = WEFT_E_NOT_FOUND;
   if (!self->path)
     return rc;
   int closed = ctl_outfile_close (&self->file, rc);
-  return rc < 0 ? rc : closed;
+  if (rc == 0)
+    self->number = errno;
+  return closed;
 }
 
 static void say_failure (const export_t *self, int rc)
@@ -307,7 +312,7 @@ static void say_failure (const export_t *self, int rc)
         ctl_collector_url (self->collector), self->why, (unsigned long long) self->spans);
   else
     weft_log_error ("cannot write %s: %s; choose another place with -o", self->path ? self->path : "spans",
-                    rc == WEFT_E_IO ? strerror (errno) : weft_status_text (rc));
+                    rc == WEFT_E_IO ? strerror (self->number) : weft_status_text (rc));
 }
 
 /* What came of it. A collector that would not have some of it is a failure, too. */
@@ -316,7 +321,7 @@ static int say_success (const export_t *self)
   const char *where = self->path ? self->path : ctl_collector_url (self->collector);
   if (self->more && self->executions >= self->limit)
     weft_log_error (
-        "only the newest %llu executions were exported: raise --limit or narrow down with --last or --name",
+        "only the newest %llu executions were exported: raise --limit, or narrow down with --name or --since",
         (unsigned long long) self->executions);
   if (self->rejected)
     weft_log_error ("%s would not take %llu of the spans: %s; its log may say more", where,
@@ -330,6 +335,7 @@ static int say_success (const export_t *self)
 static int export(export_t *self, json_t *request, int perfetto)
 {
   int rc = open_place (self, perfetto), said = 0;
+  ctl_progress_begin (&self->progress);
   if (rc == 0)
     rc = ctl_client_open (self->call->address, CTL_CLIENT_STORE, &self->client);
   if (rc == 0)
@@ -337,10 +343,7 @@ static int export(export_t *self, json_t *request, int perfetto)
   if (rc < 0)
     return rc;
   rc = run (self, request, &said);
-  int number = errno;
-  if (self->said_ns)
-    fputs ("\r\033[K", stderr);
-  errno = number;
+  ctl_progress_wipe (&self->progress);
   if (rc == 0)
     return say_success (self);
   if (!said)
@@ -357,7 +360,7 @@ int ctl_verb_export (ctl_call_t *call)
     self->call = call;
     rc = check (self, &perfetto);
   }
-  if (rc == 0 && (call->operand_count == 0 || is_all (call)) && !(request = pages_request (call)))
+  if (rc == 0 && (call->operand_count == 0 || is_all (call)) && !(request = pages_request (self, perfetto)))
     rc = WEFT_E_USAGE;
   if (rc == 0)
     rc = export(self, request, perfetto);

@@ -68,6 +68,23 @@ static int list_instructions (ctl_client_t *client)
   return ctl_standing_list (stdout, &style, client);
 }
 
+/* What goes on to a collector, if the controller was told to send it. */
+static int print_exporter (ctl_client_t *client)
+{
+  json_t *reply = NULL;
+  int rc = ctl_client_ask (client, json_pack ("{s:s}", "op", "stats"), NULL, NULL, &reply);
+  json_t *otlp = json_object_get (reply, "otlp");
+  const char *url = NULL, *why = "";
+  json_int_t sent = 0, rejected = 0, given_up = 0, waiting = 0;
+  if (json_unpack (otlp, "{s:s, s:I, s:I, s:I, s:I, s:s}", "url", &url, "sent", &sent, "rejected", &rejected,
+                   "given_up", &given_up, "waiting", &waiting, "why", &why) == 0)
+    printf ("otlp %s: %lld sent, %lld rejected, %lld given up, %lld waiting%s%s\n", url, (long long) sent,
+            (long long) rejected, (long long) given_up, (long long) waiting, *why ? "; last trouble: " : "",
+            why);
+  json_decref (reply);
+  return rc;
+}
+
 int ctl_verb_ls (ctl_call_t *call)
 {
   ctl_client_t *client = NULL;
@@ -83,6 +100,8 @@ int ctl_verb_ls (ctl_call_t *call)
       rc = print (call, &roster);
     if (rc == 0 && !ctl_call_has (call, "json") && !ctl_call_has (call, "csv"))
       rc = list_instructions (client);
+    if (rc == 0 && !ctl_call_has (call, "json") && !ctl_call_has (call, "csv"))
+      rc = print_exporter (client);
   }
   ctl_roster_clear (&roster);
   ctl_client_close (&client);

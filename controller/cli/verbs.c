@@ -195,9 +195,8 @@ static const ctl_option_t export_options[] = {
      "otlp: spans for a tracing backend; perfetto: JSON for ui.perfetto.dev, chrome://tracing", 0},
     {"o", "FILE", "write to FILE; - is stdout", 0},
     {"to", "URL", "with --format otlp: send to an OTLP/HTTP collector, such as http://127.0.0.1:4318", 0},
-    {"name", "NAME", "executions of this name", 0},
-    {"last", "DURATION", "only what began within so long", 0},
-    {"limit", "N", "at most N executions, the newest; 100000 of them if not given", 0},
+    {"limit", "N", "at most N executions, the newest; a trace for Perfetto has 100000 at most", 0},
+    OPTS_WHICH,
 };
 
 static const ctl_option_t record_options[] = {
@@ -265,7 +264,8 @@ const ctl_verb_t ctl_verbs[] = {
      "bodies.",
      OPTIONS (report_options), 0, 1, 0, ctl_verb_report},
     {"export", "[TASK…|all]", "hand executions to other tools: OTLP collectors, Perfetto",
-     "Which: tasks by the first digits of their ids, those of a --name, or all. In OTLP a task is a trace of "
+     "Which: tasks by the first digits of their ids, those that the options name, or all. In OTLP a task is "
+     "a trace of "
      "the same id, a subtask a SERVER span of the same id, a request a CLIENT span of the same id; what is "
      "not known is left out. A collector that is busy is asked again for a minute.",
      OPTIONS (export_options), 0, -1, 0, ctl_verb_export},

@@ -35,6 +35,7 @@ typedef struct {
   int listen_lock_fd, journal_lock_fd, signal_fd;
   ctl_house_t house;
   ctl_control_t *control;
+  ctl_collector_t *collector;                             /* until the exporter takes it */
   uint64_t heartbeat_ns, settle_ns, complain_ns, used_ns; /* next, next, next, last; CLOCK_MONOTONIC */
   uint64_t strangers_ns, collector_ns;                    /* next complaint of them */
   uint64_t heartbeat_seq;
@@ -160,18 +161,25 @@ static int make_house (service_t *self)
   return 0;
 }
 
-/* Before anything is recovered: what goes to the store from there goes on, too. */
-static int open_exporter (service_t *self)
+static int find_collector (service_t *self)
 {
-  ctl_collector_t *collector = NULL;
   char why[200] = "";
   if (!self->options.otlp)
     return 0;
-  int rc = ctl_collector_new (self->options.otlp, &collector, why, sizeof why);
-  if (rc == 0)
-    rc = ctl_exporter_new (&collector, self->house.instances, &self->house.exporter);
+  int rc = ctl_collector_new (self->options.otlp, &self->collector, why, sizeof why);
   if (rc < 0)
     weft_log_error ("bad URL '%s' for --otlp: %s", self->options.otlp, *why ? why : weft_status_text (rc));
+  return rc;
+}
+
+/* Before anything is recovered: what goes to the store from there goes on, too. */
+static int open_exporter (service_t *self)
+{
+  if (!self->collector)
+    return 0;
+  int rc = ctl_exporter_new (&self->collector, self->house.instances, &self->house.exporter);
+  if (rc < 0)
+    weft_log_error ("cannot start: %s", weft_status_text (rc));
   else
     ctl_sink_onward (self->house.sink, ctl_exporter_put, self->house.exporter);
   return rc;
@@ -253,6 +261,8 @@ static int start (service_t *self)
   int rc = take_signals (self);
   if (rc == 0)
     rc = find_places (self); /* V1 */
+  if (rc == 0)
+    rc = find_collector (self);
   if (rc == 0)
     rc = claim_places (self);
   if (rc == 0)
@@ -509,6 +519,7 @@ static void end (service_t *self)
   ctl_journal_close (&self->house.journal);
   ctl_sink_destroy (&house->sink);
   ctl_exporter_destroy (&house->exporter);
+  ctl_collector_destroy (&self->collector);
   ctl_correlate_destroy (&house->correlate);
   ctl_instructions_destroy (&house->instructions);
   ctl_instances_destroy (&house->instances);

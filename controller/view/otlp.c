@@ -7,6 +7,7 @@
 
 #include "../../common/ids.h"
 #include "../../common/status.h"
+#include "../task/links.h"
 #include "otlp_parts.h"
 
 #define SCHEMA_URL "https://opentelemetry.io/schemas/1.37.0"
@@ -34,6 +35,7 @@ struct ctl_otlp_t {
   size_t resource_count;
   uint32_t waiting;
   const ctl_execution_t *execution; /* that is being added */
+  ctl_links_t *links;               /* of it */
 };
 
 ctl_otlp_t *ctl_otlp_new (const ctl_otlp_options_t *options)
@@ -239,6 +241,35 @@ static void put_server (span_t *span, ctl_attributes_t *attributes, const ctl_su
     ctl_attributes_flag (attributes, "weft.open", 1);
 }
 
+/* What the tree cannot show: the other subtasks that this request led to, or that sent it. */
+static int put_links (ctl_otlp_t *self, span_t *span, uint32_t index)
+{
+  ctl_link_t links[CTL_LINKS_MAX];
+  uint32_t count = ctl_links_of (self->links, index, links);
+  Otlp__Link **list = ctl_pool_take (self->pool, (count + 1) * sizeof (void *));
+  for (uint32_t n = 0; list && n < count; n++) {
+    ctl_attributes_t attributes = {.pool = self->pool};
+    struct {
+      Otlp__Link pb;
+      uint8_t id[ID_SIZE];
+    } *made = ctl_pool_take (self->pool, sizeof *made);
+    ctl_attributes_text (&attributes, "weft.link", ctl_link_text (links[n].kind));
+    Otlp__KeyValue **pairs = ctl_attributes_done (&attributes);
+    if (!made || !pairs)
+      return WEFT_E_NOMEM;
+    otlp__link__init (&made->pb);
+    put_id (made->id, links[n].subtask);
+    made->pb.trace_id = span->pb.trace_id;
+    made->pb.span_id = (ProtobufCBinaryData){sizeof made->id, made->id};
+    made->pb.attributes = pairs;
+    made->pb.n_attributes = attributes.count;
+    list[n] = &made->pb;
+  }
+  span->pb.links = list;
+  span->pb.n_links = list ? count : 0;
+  return list ? 0 : WEFT_E_NOMEM;
+}
+
 static int add_span (const ctl_span_t *told, void *arg)
 {
   ctl_otlp_t *self = arg;
@@ -257,6 +288,8 @@ static int add_span (const ctl_span_t *told, void *arg)
     put_client (span, &attributes, subtask);
   else
     put_server (span, &attributes, subtask, told->has_request);
+  if (!told->is_client)
+    rc = put_links (self, span, told->subtask);
   if (subtask->orphan)
     ctl_attributes_text (&attributes, "weft.orphan.reason", ctl_reason_text (subtask->orphan));
   if (told->is_top)
@@ -265,13 +298,16 @@ static int add_span (const ctl_span_t *told, void *arg)
   if (!span->pb.attributes)
     return WEFT_E_NOMEM;
   span->pb.n_attributes = attributes.count;
-  return 0;
+  return rc;
 }
 
 int ctl_otlp_add (ctl_otlp_t *self, const ctl_execution_t *execution)
 {
   self->execution = execution;
-  return ctl_spans_each (execution, add_span, self);
+  self->links = ctl_links_new (execution);
+  int rc = self->links ? ctl_spans_each (execution, add_span, self) : WEFT_E_NOMEM;
+  ctl_links_destroy (&self->links);
+  return rc;
 }
 
 /* ---- messages ------------------------------------------------------------- */

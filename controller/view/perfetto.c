@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "perfetto.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -342,6 +343,8 @@ int ctl_perfetto_write (ctl_perfetto_t *self, FILE *out)
     write_all (self, out, order);
     rc = fflush (out) == 0 && !ferror (out) ? 0 : WEFT_E_IO;
   }
+  int number = errno;
   free (order);
+  errno = number;
   return rc;
 }

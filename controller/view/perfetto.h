@@ -23,7 +23,7 @@ ctl_perfetto_t *ctl_perfetto_new (ctl_place_fn *place, void *arg);
 void ctl_perfetto_destroy (ctl_perfetto_t **self_p);
 /* Takes the execution, sets *execution_p NULL; also when it fails (WEFT_E_NOMEM). */
 int ctl_perfetto_add (ctl_perfetto_t *self, ctl_execution_t **execution_p);
-/* Of all that was added; once. WEFT_E_IO, WEFT_E_NOMEM. */
+/* Of all that was added; once. WEFT_E_IO with errno, WEFT_E_NOMEM. */
 int ctl_perfetto_write (ctl_perfetto_t *self, FILE *out);
 
 #endif

@@ -19,7 +19,7 @@ _weft ()
       show) words="--full --json --csv --controller --keys --plain-tcp --verbose --help" ;;
       top) words="--once --sort --limit --name --service --slower --errors --since --last --instruction --json --csv --controller --keys --plain-tcp --verbose --help" ;;
       report) words="-o --limit --name --service --slower --errors --since --last --instruction --controller --keys --plain-tcp --verbose --help" ;;
-      export) words="--format -o --to --name --last --limit --controller --keys --plain-tcp --verbose --help" ;;
+      export) words="--format -o --to --limit --name --service --slower --errors --since --last --instruction --controller --keys --plain-tcp --verbose --help" ;;
       record) words="--for --all --journal --json --controller --keys --plain-tcp --verbose --help" ;;
       replay) words="--speed --repeat --seed --json --controller --keys --plain-tcp --verbose --help" ;;
       keys) words="--for --json --controller --keys --plain-tcp --verbose --help" ;;

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What taking in spans costs beside a tracing backend: the CPU of a weft controller that takes in,
+journals, correlates and stores the reports of random executions, against that of Jaeger all-in-one
+(in memory) for the same executions as spans, sent to it by OTLP. On the same cores, one after the other.
+"""
+import os
+import pathlib
+import random
+import re
+import signal
+import sys
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests" / "support")]
+import jaeger  # noqa: E402
+import processes  # noqa: E402
+from forests import Forest  # noqa: E402
+
+TREES, REPEAT = 500, 40
+MUST = 20.0
+
+
+def cpu_of(pid):
+    """Seconds of all threads, user and system."""
+    fields = pathlib.Path("/proc/%d/stat" % pid).read_text("ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def saved(server):
+    """Spans that Jaeger says are in its store."""
+    with urllib.request.urlopen("http://127.0.0.1:%d/metrics" % server.ports["admin.http"], timeout=10) as answer:
+        text = answer.read().decode()
+    return sum(float(n) for n in re.findall(r"^jaeger_collector_spans_saved_by_svc_total\{.*\} (\S+)$", text, re.M))
+
+
+def weft_seconds(stage, path):
+    """Whole life of the controller, from its start until all is in the store and it has ended."""
+    controller = stage.controller()
+    line, = stage.json("replay", path, "--speed", "max", "--repeat", REPEAT, timeout=300)
+    assert line["whole"], line
+    controller.send_signal(signal.SIGTERM)
+    _, status, usage = os.wait4(controller.pid, 0)
+    controller.returncode = os.waitstatus_to_exitcode(status)
+    assert controller.returncode == 0
+    return usage.ru_utime + usage.ru_stime, line["reports"]
+
+
+def jaeger_seconds(stage, spans):
+    """From the first message until the last span is in its memory; its start is not counted."""
+    server = jaeger.Jaeger(stage)
+    time.sleep(2)  # what it does at its start
+    before = cpu_of(server.process.pid)
+    stage.controller()
+    stage.weft("export", "--format", "otlp", "--to", server.url, "all", timeout=600)
+    processes.wait_until(lambda: saved(server) >= spans, 300, "all spans in Jaeger", 0.5)
+    used = cpu_of(server.process.pid) - before
+    assert saved(server) == spans, "no more and no less"
+    server.process.kill()
+    return used
+
+
+def main():
+    if jaeger.state() != 0:
+        print("beside Jaeger: missing: scripts/jaeger builds it")
+        return 0
+    os.environ["no_proxy"] = "127.0.0.1"
+    with processes.Stage(random.Random(1)) as stage:
+        forest = Forest(random.Random(1), TREES)
+        forest.write(stage.directory / "forest.weftr")
+        spans = len(forest.spans) * REPEAT
+        ours, reports = weft_seconds(stage, stage.directory / "forest.weftr")
+        theirs = jaeger_seconds(stage, spans)
+    ratio = theirs / ours
+    print("%-46s %10.2f %-8s >= %8.2f  %s  %d spans: %.2f s of CPU for %d reports, Jaeger %.2f s; load %.1f" % (
+        "spans per CPU second / Jaeger all-in-one", ratio, "x", MUST, "ok  " if ratio >= MUST else "FAIL", spans, ours, reports,
+        theirs, os.getloadavg()[0]))
+    return ratio < MUST
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("LC_ALL", "C.UTF-8")
+    sys.exit(main())
