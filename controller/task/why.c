@@ -23,6 +23,7 @@
 #define OUTGROWN        0.4
 #define MOST_WITNESSES  0.6
 #define CHANCE_LEAST    0.05
+#define CHANCE_OF_CALLS 0.02
 #define CHANCE_ALL      0.01
 #define SLOWER_LEAST    0.2 /* of the median: less is no slow percentile */
 #define FINE_ENOUGH     0.8 /* an edge that tells so much of it is named in place of what comprises it */
@@ -195,11 +196,13 @@ static double tail_of (uint32_t tries, uint32_t hits, double chance)
   return sum;
 }
 
-/* How often chance strikes a trait: as often as it takes of the time. */
+/* How often chance strikes a trait: as often as it takes of the time. It holds up anybody, but makes
+ * nobody call more often. */
 static double chance_of (const work_t *work, uint32_t trait)
 {
   double share = work->usual_ns > 0 ? work->usual.mean[trait] / work->usual_ns : 0;
-  return share < CHANCE_LEAST ? CHANCE_LEAST : share;
+  double least = trait % CTL_TRAIT_COUNT == CTL_TRAIT_CALLS ? CHANCE_OF_CALLS : CHANCE_LEAST;
+  return share < least ? least : share;
 }
 
 static int is_named (work_t *work, uint32_t trait, uint32_t *ret_hits)

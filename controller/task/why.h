@@ -17,8 +17,8 @@
  *      do that in one of a hundred names at most. Witnesses are slow executions, at least
  *      half as much as the slowest, that did not end together: one pause of a VM is one
  *      witness, however many requests waited for it. Chance strikes a trait as often as it
- *      takes of the time, and no less than one time in twenty; what is allowed to it is shared
- *      out among the traits in that proportion
+ *      takes of the time, and no less than one time in twenty (calls: in fifty, for a pause
+ *      makes none); what is allowed to it is shared out among the traits in that proportion
  *  Y4  what cannot be known is not blamed: of a service that sends requests without a known
  *      caller, nobody knows what it waited for
  *
