@@ -9,7 +9,6 @@
 #include "../../common/status.h"
 #include "traits.h"
 
-#define SLOW_SHARE      0.01
 #define POOL_SHARE      0.05 /* the witnesses are among these */
 #define POOL_LEAST      25u
 #define WITNESSES_LEAST 4u
@@ -24,10 +23,14 @@
 #define OUTGROWN        0.4
 #define MOST_WITNESSES  0.6
 #define CHANCE_LEAST    0.05
+#define CHANCE_OF_CALLS 0.02
 #define CHANCE_ALL      0.01
 #define SLOWER_LEAST    0.2 /* of the median: less is no slow percentile */
 #define FINE_ENOUGH     0.8 /* an edge that tells so much of it is named in place of what comprises it */
 #define MOSTLY          0.7
+
+/* Where the slowest of all were held up by something that strikes anywhere, look further. */
+static const double slow_share[] = {0.01, 0.05};
 
 /* Some executions and their values, one row of `width` each. */
 typedef struct {
@@ -42,8 +45,8 @@ typedef struct {
   uint32_t width; /* traits */
   crowd_t all, usual, slow, witness;
   float *column;
-  double median_ns, excess_ns; /* of all; mean of the slow minus mean of the usual */
-  double chances;              /* sum over all traits in which anything takes time */
+  double median_ns, usual_ns, excess_ns; /* of all; means: of the usual, of the slow beyond it */
+  double chances;                        /* sum over all traits in which anything takes time */
   ctl_why_t *out;
 } work_t;
 
@@ -78,6 +81,8 @@ static double mean_duration (const crowd_t *crowd)
 
 static int crowd_fill (const work_t *work, crowd_t *crowd)
 {
+  free (crowd->value);
+  free (crowd->mean);
   crowd->value = calloc ((size_t) crowd->count * work->width + 1, sizeof *crowd->value);
   crowd->mean = calloc (work->width + 1u, sizeof *crowd->mean);
   if (!crowd->value || !crowd->mean)
@@ -110,6 +115,7 @@ static void choose_witnesses (work_t *work, const ctl_sample_t *slow, uint32_t s
   uint64_t pool = (uint64_t) ((double) complete * POOL_SHARE);
   pool = pool < POOL_LEAST ? POOL_LEAST : pool;
   pool = pool > slows ? slows : pool;
+  work->witness.count = 0;
   for (uint32_t i = 0; i < pool && work->witness.count < WITNESSES_MOST; i++) {
     int alone = longer_ns (work, &slow[i]) > HALF_AS_SLOW * work->excess_ns;
     for (uint32_t k = 0; k < work->witness.count && alone; k++)
@@ -119,14 +125,11 @@ static void choose_witnesses (work_t *work, const ctl_sample_t *slow, uint32_t s
   }
 }
 
-/* The complete ones with parts, of these the middle half, and the slowest. */
-static int choose (work_t *work, const ctl_sample_t *sample, uint32_t samples, const ctl_sample_t *slow,
-                   uint32_t slows, uint64_t complete)
+/* The complete ones with parts, and of these the middle half. */
+static int choose_usual (work_t *work, const ctl_sample_t *sample, uint32_t samples)
 {
   int rc = crowd_new (&work->all, samples);
   rc = rc ? rc : crowd_new (&work->usual, samples);
-  rc = rc ? rc : crowd_new (&work->slow, slows);
-  rc = rc ? rc : crowd_new (&work->witness, slows);
   if (rc)
     return rc;
   for (uint32_t i = 0; i < samples; i++)
@@ -135,14 +138,24 @@ static int choose (work_t *work, const ctl_sample_t *sample, uint32_t samples, c
   uint32_t count = work->all.count;
   for (uint32_t i = count / 4; i < count - count / 4; i++)
     work->usual.sample[work->usual.count++] = work->all.sample[i];
-  double wanted = ceil ((double) complete * SLOW_SHARE);
-  wanted = wanted < CTL_WHY_SLOW_LEAST ? CTL_WHY_SLOW_LEAST : wanted;
-  for (uint32_t i = 0; i < slows && i < wanted; i++)
-    work->slow.sample[work->slow.count++] = &slow[i];
   work->median_ns = count ? (double) work->all.sample[count / 2]->duration_ns : 0;
-  work->excess_ns = mean_duration (&work->slow) - mean_duration (&work->usual);
-  choose_witnesses (work, slow, slows, complete);
+  work->usual_ns = mean_duration (&work->usual);
   return 0;
+}
+
+/* So many of the slowest; 0 if they are no more than before. */
+static int choose_slow (work_t *work, const ctl_sample_t *slow, uint32_t slows, uint64_t complete,
+                        double share)
+{
+  double wanted = ceil ((double) complete * share);
+  wanted = wanted < CTL_WHY_SLOW_LEAST ? CTL_WHY_SLOW_LEAST : wanted;
+  uint32_t count = wanted < slows ? (uint32_t) wanted : slows, before = work->slow.count;
+  for (uint32_t i = 0; i < count; i++)
+    work->slow.sample[i] = &slow[i];
+  work->slow.count = count;
+  work->excess_ns = mean_duration (&work->slow) - work->usual_ns;
+  choose_witnesses (work, slow, slows, complete);
+  return count > before;
 }
 
 /* ---- the rule --------------------------------------------------------------------- */
@@ -183,12 +196,13 @@ static double tail_of (uint32_t tries, uint32_t hits, double chance)
   return sum;
 }
 
-/* How often chance strikes a trait: as often as it takes of the time. */
+/* How often chance strikes a trait: as often as it takes of the time. It holds up anybody, but makes
+ * nobody call more often. */
 static double chance_of (const work_t *work, uint32_t trait)
 {
-  double usual_ns = mean_duration (&work->usual);
-  double share = usual_ns > 0 ? work->usual.mean[trait] / usual_ns : 0;
-  return share < CHANCE_LEAST ? CHANCE_LEAST : share;
+  double share = work->usual_ns > 0 ? work->usual.mean[trait] / work->usual_ns : 0;
+  double least = trait % CTL_TRAIT_COUNT == CTL_TRAIT_CALLS ? CHANCE_OF_CALLS : CHANCE_LEAST;
+  return share < least ? least : share;
 }
 
 static int is_named (work_t *work, uint32_t trait, uint32_t *ret_hits)
@@ -421,22 +435,47 @@ static void conclude (work_t *work, const find_t *finds, uint32_t found, const c
   out->other_ns = (uint64_t) other_of (work, finds, told);
 }
 
-static int judge (work_t *work, const ctl_analysis_orphan_t *orphans, uint32_t orphan_count)
+/* *ret_found: 0 where nothing is to be named. */
+static int judge (work_t *work, find_t *finds, uint32_t *ret_found)
 {
-  int rc = crowd_fill (work, &work->all);
-  rc = rc ? rc : crowd_fill (work, &work->usual);
-  rc = rc ? rc : crowd_fill (work, &work->slow);
+  int rc = crowd_fill (work, &work->slow);
   rc = rc ? rc : crowd_fill (work, &work->witness);
+  if (rc)
+    return rc;
+  work->chances = 0;
+  for (uint32_t t = 0; t < work->width; t++)
+    if (is_tried (work, t))
+      work->chances += chance_of (work, t);
+  *ret_found = work->excess_ns > SLOWER_LEAST * work->median_ns ? search (work, finds) : 0;
+  return 0;
+}
+
+static void tell_slow (work_t *work)
+{
+  work->out->verdict = CTL_WHY_NOTHING;
+  work->out->slow = work->slow.count;
+  work->out->slow_ns = (uint64_t) mean_duration (&work->slow);
+  work->out->mean_ns = (uint64_t) work->usual_ns;
+}
+
+/* The smallest share of the slowest in which something is to be named; else the first. */
+static int compare (work_t *work, const ctl_sample_t *slow, uint32_t slows, uint64_t complete,
+                    const ctl_analysis_orphan_t *orphans, uint32_t orphan_count)
+{
+  uint32_t found = 0;
+  work->width = work->traits->keys * CTL_TRAIT_COUNT;
   work->column = calloc (work->all.count + 1u, sizeof *work->column);
   find_t *finds = calloc (work->width + 1u, sizeof *finds);
-  if (rc == 0 && work->column && finds) {
-    for (uint32_t t = 0; t < work->width; t++)
-      if (is_tried (work, t))
-        work->chances += chance_of (work, t);
-    uint32_t found = work->excess_ns > SLOWER_LEAST * work->median_ns ? search (work, finds) : 0;
-    conclude (work, finds, found, orphans, orphan_count);
-  } else {
-    rc = WEFT_E_NOMEM;
+  int rc = work->column && finds ? crowd_fill (work, &work->all) : WEFT_E_NOMEM;
+  rc = rc ? rc : crowd_fill (work, &work->usual);
+  for (size_t i = 0; i < sizeof slow_share / sizeof *slow_share && rc == 0 && !found; i++) {
+    int more = choose_slow (work, slow, slows, complete, slow_share[i]);
+    if (more)
+      rc = judge (work, finds, &found);
+    if (rc == 0 && more && (found || i == 0)) {
+      tell_slow (work);
+      conclude (work, finds, found, orphans, orphan_count);
+    }
   }
   free (finds);
   return rc;
@@ -451,17 +490,12 @@ int ctl_why (const ctl_places_t *places, const ctl_sample_t *sample, uint32_t sa
   if (complete < CTL_WHY_LEAST)
     return 0;
   work_t work = {.out = ret_why};
-  int rc = choose (&work, sample, samples, slow, slows, complete);
-  if (rc == 0 && work.usual.count && work.slow.count) {
+  int rc = choose_usual (&work, sample, samples);
+  rc = rc ? rc : crowd_new (&work.slow, slows);
+  rc = rc ? rc : crowd_new (&work.witness, slows);
+  if (rc == 0 && work.usual.count && slows) {
     rc = ctl_traits_new (places, work.usual.sample, work.usual.count, &work.traits);
-    ret_why->verdict = CTL_WHY_NOTHING;
-    ret_why->slow = work.slow.count;
-    ret_why->slow_ns = (uint64_t) mean_duration (&work.slow);
-    ret_why->mean_ns = (uint64_t) mean_duration (&work.usual);
-    if (rc == 0) {
-      work.width = work.traits->keys * CTL_TRAIT_COUNT;
-      rc = judge (&work, orphans, orphan_count);
-    }
+    rc = rc ? rc : compare (&work, slow, slows, complete, orphans, orphan_count);
   }
   crowd_clear (&work.all);
   crowd_clear (&work.usual);

@@ -84,6 +84,12 @@ public final class JvmService {
   }
 
   private static void work(String spec) {
+    if (spec.charAt(0) == 'l') {
+      synchronized (FIELD) {
+        work('s' + spec.substring(1));
+      }
+      return;
+    }
     long millis = Long.parseLong(spec.substring(1));
     if (spec.charAt(0) == 's') {
       try {
@@ -185,7 +191,12 @@ public final class JvmService {
       }
       work(node.work);
       for (int i = 0; i < node.children.size(); i++) {
-        call(node.children.get(i), number, at + "." + i);
+        Node child = node.children.get(i);
+        if (child.kind.equals("W")) {
+          work(child.work);
+        } else {
+          call(child, number, at + "." + i);
+        }
       }
       String traceparent = exchange.getRequestHeaders().getFirst("traceparent");
       String line =

@@ -4,8 +4,9 @@
     node := peer ~ kind ~ path ~ work ~ status ~ upload ~ answer [ "(" node { "," node } ")" ]
 
 peer    name of the service that handles it
-kind    G: GET with query, P: POST with Content-Length, C: POST in chunks
-work    c<ms> burns CPU, s<ms> sleeps
+kind    G: GET with query, P: POST with Content-Length, C: POST in chunks; W: no request, the
+        caller itself does the work between two calls
+work    c<ms> burns CPU, s<ms> sleeps, l<ms> sleeps while it holds the service's one lock
 status  what the service answers
 upload  bytes of padding in the request body, 0 for G
 answer  bytes of padding in the answer; odd: sent in chunks where the server can
@@ -71,8 +72,15 @@ def _node(text, at):
     return node, end
 
 
+LOCK = threading.Lock()
+
+
 def work(spec):
     seconds = int(spec[1:]) / 1000
+    if spec[0] == "l":
+        with LOCK:
+            time.sleep(seconds)
+        return
     if spec[0] == "s":
         time.sleep(seconds)
         return
@@ -106,6 +114,9 @@ class Service:
             raise ValueError("%d bytes of padding arrived, %d were sent" % (len(fields.get("pad", "")), node.upload))
         work(node.work)
         for index, child in enumerate(node.children):
+            if child.kind == "W":
+                work(child.work)
+                continue
             child_at = "%s.%d" % (at, index)
             status, body = self._call(self, child, number, child_at)
             check(child, number, child_at, status, body)

@@ -9,6 +9,7 @@
 
 #include "../../../../common/status.h"
 #include "../../../../controller/task/analyse.h"
+#include "../../../../controller/task/places.h"
 #include "forest.h"
 
 #define MS WEFT_NS_PER_MS
@@ -112,6 +113,115 @@ static void test_percentiles_and_rows_by_hand (void **state)
   ctl_analysis_destroy (&analysis);
 }
 
+/* Durations 1..100 ms: the root waits 60 % of it for a call that works 50 %, 5 % on each way. */
+static void test_edges_and_rows_by_hand (void **state)
+{
+  (void) state;
+  ctl_analysis_t *analysis = analyse_range (1, 101, 1);
+  const ctl_analysis_name_t *name = &analysis->names[0];
+  const ctl_analysis_row_t *root = &name->rows[0], *call = &name->rows[1];
+  assert_int_equal (root->children_ns, 30 * MS);
+  assert_int_equal (root->critical_ns, 20 * MS);
+  assert_int_equal (root->network_ns, 0);
+  assert_int_equal (root->parallel, 1);
+  assert_int_equal (call->children_ns, 0);
+  assert_int_equal (call->network_ns, 5 * MS);
+  assert_int_equal (call->queue_ns, 0);
+  assert_int_equal (call->critical_ns, 30 * MS);
+  assert_int_equal (call->parallel, 0);
+  assert_int_equal (name->edge_count, 2);
+  assert_int_equal (name->more_edges, 0);
+  const ctl_analysis_edge_t *top = &name->edges[0], *edge = &name->edges[1];
+  assert_string_equal (top->from_service, "");
+  assert_string_equal (top->service, "front");
+  assert_int_equal (top->errors, 10);
+  assert_int_equal (top->p50_ns, 50 * MS);
+  assert_string_equal (edge->from_service, "front");
+  assert_string_equal (edge->from_name, "GET /a");
+  assert_string_equal (edge->service, "orders");
+  assert_string_equal (edge->name, "POST /orders");
+  assert_int_equal (edge->hop, CTL_HOP_PROVEN);
+  assert_int_equal (edge->calls, 100);
+  assert_int_equal (edge->errors, 0);
+  assert_int_equal (edge->p50_ns, 30 * MS);
+  assert_int_equal (edge->p90_ns, 54 * MS);
+  assert_int_equal (edge->p99_ns, 59 * MS + 400000);
+  assert_int_equal (edge->max_ns, 60 * MS);
+  ctl_analysis_destroy (&analysis);
+}
+
+/* A4: beyond the bound counts stay exact, and an even sample tells the percentiles. */
+static void test_edges_with_many_calls (void **state)
+{
+  (void) state;
+  uint32_t many = 3 * CTL_EDGE_CALLS;
+  ctl_analysis_t *analysis = analyse_range (1, many + 1, 1);
+  const ctl_analysis_edge_t *edge = &analysis->names[0].edges[1];
+  assert_int_equal (edge->calls, many);
+  assert_int_equal (edge->max_ns, many * (MS * 60 / 100));
+  double median = (double) edge->p50_ns / (many * (MS * 60.0 / 100) / 2);
+  assert_true (median > 0.95 && median < 1.05);
+  ctl_analysis_destroy (&analysis);
+}
+
+/* Three calls: two side by side, the third the same request as the second, received once more,
+ * of 10 ms on the way 6 in a queue. */
+static void test_parallel_again_and_queued (void **state)
+{
+  (void) state;
+  static const uint64_t times[4][2] = {{0, 100}, {10, 40}, {20, 50}, {60, 90}};
+  ctl_execution_t *execution = calloc (1, sizeof *execution);
+  execution->subtasks = calloc (4, sizeof *execution->subtasks);
+  execution->task[0] = 1;
+  execution->name = execution->origin = "";
+  execution->hosts = 1;
+  execution->count = 4;
+  for (uint32_t i = 0; i < 4; i++)
+    execution->subtasks[i] = (ctl_subtask_t){.id = i + 1,
+                                             .request = i == 3 ? 12
+                                                        : i    ? i + 10
+                                                               : 0,
+                                             .caller = i ? 1 : 0,
+                                             .hop = i ? CTL_HOP_PROVEN : CTL_HOP_ROOT,
+                                             .answered = 1,
+                                             .status = 200,
+                                             .service = i ? "orders" : "front",
+                                             .vm = "jvm",
+                                             .name = i ? "POST /orders" : "GET /a",
+                                             .start_ns = times[i][0] * MS,
+                                             .end_ns = times[i][1] * MS,
+                                             .sent_ns = i ? times[i][0] * MS - (i == 3 ? 8 : 0) * MS : 0,
+                                             .answered_ns = i ? times[i][1] * MS + (i == 3 ? 2 : 0) * MS : 0,
+                                             .cpu_ns = WEFT_NS_NONE};
+  assert_int_equal (ctl_execution_settle (execution), 0);
+  ctl_names_t *names = ctl_names_new ();
+  ctl_places_t places = {0};
+  ctl_places_work_t *work = calloc (1, sizeof *work);
+  ctl_sample_t sample = {0};
+  assert_int_equal (ctl_places_begin (work, names, execution), 0);
+  assert_int_equal (ctl_places_parts (&places, work, execution, &sample), 0);
+  assert_int_equal (sample.parts, 2);
+  assert_int_equal (sample.part[0].parallel, 2);
+  assert_int_equal (sample.part[1].calls, 3);
+  assert_int_equal (sample.part[1].failed, 1);
+  assert_int_equal (sample.part[1].no_cpu, 3);
+  assert_int_equal (sample.part[1].network_ns, 10 * MS);
+  assert_int_equal (sample.part[1].queue_ns, 6 * MS);
+  assert_int_equal (sample.part[1].critical_queue_ns, 6 * MS);
+  execution->hosts = 2; /* their clocks do not compare: who knows which way took longer */
+  free (sample.part);
+  assert_int_equal (ctl_places_parts (&places, work, execution, &sample), 0);
+  assert_int_equal (sample.part[1].network_ns, 10 * MS);
+  assert_int_equal (sample.part[1].queue_ns, 0);
+  assert_int_equal (sample.part[1].critical_queue_ns, 0);
+  free (sample.part);
+  ctl_places_work_clear (work);
+  free (work);
+  ctl_places_clear (&places);
+  ctl_names_destroy (&names);
+  ctl_execution_destroy (&execution);
+}
+
 /* A1, also where the samples are thinned out. */
 static void test_order_does_not_matter (void **state)
 {
@@ -174,6 +284,11 @@ static void test_names_without_end_are_counted (void **state)
   ctl_analyse_destroy (&analyse);
 }
 
+static json_t *name_of (const json_t *json)
+{
+  return json_array_get (json_object_get (json, "names"), 0);
+}
+
 /* Every field taken away, one at a time, is noticed. */
 static void test_json_that_lacks_something_is_refused (void **state)
 {
@@ -196,6 +311,22 @@ static void test_json_that_lacks_something_is_refused (void **state)
     assert_int_equal (ctl_analysis_from_json (copy, &out), WEFT_E_MALFORMED);
     json_decref (copy);
   }
+  static const char *const lists[] = {"rows", "edges"};
+  for (size_t n = 0; n < 2; n++)
+    json_object_foreach (json_array_get (json_object_get (name_of (json), lists[n]), 0), key, value)
+    {
+      json_t *copy = json_deep_copy (json);
+      json_object_del (json_array_get (json_object_get (name_of (copy), lists[n]), 0), key);
+      assert_int_equal (ctl_analysis_from_json (copy, &out), WEFT_E_MALFORMED);
+      json_decref (copy);
+    }
+  json_object_foreach (json_object_get (name_of (json), "why"), key, value)
+  {
+    json_t *copy = json_deep_copy (json);
+    json_object_del (json_object_get (name_of (copy), "why"), key);
+    assert_int_equal (ctl_analysis_from_json (copy, &out), WEFT_E_MALFORMED);
+    json_decref (copy);
+  }
   assert_int_equal (ctl_analysis_from_json (NULL, &out), WEFT_E_MALFORMED);
   json_decref (json);
   ctl_analysis_destroy (&analysis);
@@ -205,6 +336,9 @@ int main (void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test (test_percentiles_and_rows_by_hand),
+      cmocka_unit_test (test_edges_and_rows_by_hand),
+      cmocka_unit_test (test_edges_with_many_calls),
+      cmocka_unit_test (test_parallel_again_and_queued),
       cmocka_unit_test (test_errors_anywhere),
       cmocka_unit_test (test_order_does_not_matter),
       cmocka_unit_test (test_orphans_stand_apart),

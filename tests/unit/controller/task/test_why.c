@@ -139,6 +139,127 @@ static void test_a_queue (void **state)
   find_planted (SHOP_QUEUE);
 }
 
+static ctl_analysis_t *slow_edge (uint64_t seed, ctl_analyse_t *analyse)
+{
+  shop_t shop;
+  ctl_analysis_t *analysis = NULL;
+  shop_new (&shop, seed);
+  shop.cause = SHOP_SLOW;
+  shop.share = 0.03;
+  shop.at = 1;
+  shop.place[1].parallel = 0;
+  shop.extra_ms = 5 * shop.whole_ms;
+  for (uint32_t i = 0; i < 1204; i++) {
+    ctl_execution_t *execution = shop_execution (&shop, i);
+    assert_int_equal (ctl_analyse_add (analyse, execution), 0);
+    ctl_execution_destroy (&execution);
+  }
+  assert_int_equal (ctl_analyse_finish (analyse, &analysis), 0);
+  return analysis;
+}
+
+/* Y4: a service that sends requests without a known caller may have waited for them. */
+static void test_what_cannot_be_known_is_not_blamed (void **state)
+{
+  (void) state;
+  for (int other = 0; other < 2; other++) {
+    ctl_analyse_t *analyse = ctl_analyse_new ();
+    for (uint32_t i = 0; i < 40; i++) {
+      shop_t shop;
+      shop_new (&shop, 4);
+      ctl_execution_t *orphan = shop_execution (&shop, i);
+      orphan->subtasks[0].orphan = WEFT_REASON_EVENT_LOOP;
+      orphan->origin = other ? "elsewhere" : shop.place[1].service;
+      assert_int_equal (ctl_execution_settle (orphan), 0);
+      assert_int_equal (ctl_analyse_add (analyse, orphan), 0);
+      ctl_execution_destroy (&orphan);
+    }
+    ctl_analysis_t *analysis = slow_edge (4, analyse);
+    const ctl_why_t *why = &analysis->names[0].why;
+    assert_int_equal (why->verdict, other ? CTL_WHY_NAMED : CTL_WHY_UNKNOWN);
+    assert_int_equal (why->unknown, other ? 0 : 40);
+    ctl_analysis_destroy (&analysis);
+    ctl_analyse_destroy (&analyse);
+  }
+}
+
+/* A5: the slowest are slow and not complete: they say nothing. */
+static void test_incomplete_executions_are_not_judged (void **state)
+{
+  (void) state;
+  shop_t shop;
+  ctl_analysis_t *analysis = NULL;
+  ctl_analyse_t *analyse = ctl_analyse_new ();
+  shop_new (&shop, 4);
+  shop.load = shop.pauses = 0;
+  shop.noise = SHOP_UNIFORM;
+  shop.cause = SHOP_SLOW;
+  shop.share = 0.03;
+  shop.at = 1;
+  shop.place[1].parallel = 0;
+  shop.extra_ms = 5 * shop.whole_ms;
+  for (uint32_t i = 0; i < 1204; i++) {
+    ctl_execution_t *execution = shop_execution (&shop, i);
+    execution->complete &= !shop.hit;
+    assert_int_equal (ctl_analyse_add (analyse, execution), 0);
+    ctl_execution_destroy (&execution);
+  }
+  assert_int_equal (ctl_analyse_finish (analyse, &analysis), 0);
+  const ctl_analysis_name_t *name = &analysis->names[0];
+  assert_int_equal (name->executions, 1204);
+  assert_int_equal (name->why.of, name->complete);
+  assert_true (name->complete < 1190);
+  assert_int_equal (name->why.verdict, CTL_WHY_NOTHING);
+  ctl_analysis_destroy (&analysis);
+  ctl_analyse_destroy (&analyse);
+}
+
+static void test_too_few_say_nothing (void **state)
+{
+  (void) state;
+  shop_t shop;
+  for (uint32_t executions = CTL_WHY_LEAST - 1; executions <= CTL_WHY_LEAST; executions++) {
+    shop_new (&shop, 4);
+    ctl_analysis_t *analysis = analyse (&shop, executions);
+    assert_int_equal (analysis->names[0].why.verdict == CTL_WHY_FEW, executions < CTL_WHY_LEAST);
+    assert_int_equal (analysis->names[0].why.of, executions);
+    ctl_analysis_destroy (&analysis);
+  }
+}
+
+/* More than are kept: the slowest of all are compared, in whatever order they come. */
+static void test_the_slowest_of_many (void **state)
+{
+  (void) state;
+  json_t *first = NULL;
+  for (int turn = 0; turn < 2; turn++) {
+    ctl_analyse_t *analyse = ctl_analyse_new ();
+    ctl_analysis_t *analysis = NULL;
+    uint32_t many = 100 * CTL_WHY_SLOW_MAX + 900;
+    for (uint32_t i = 0; i < many; i++) {
+      uint32_t number = turn ? many - 1 - i : i;
+      shop_t shop;
+      shop_new (&shop, 4);
+      for (int k = 0; k < 4; k++)
+        shop.random.s[k] ^= number * 0x9e3779b97f4a7c15ull;
+      ctl_execution_t *execution = shop_execution (&shop, number);
+      assert_int_equal (ctl_analyse_add (analyse, execution), 0);
+      ctl_execution_destroy (&execution);
+    }
+    assert_int_equal (ctl_analyse_finish (analyse, &analysis), 0);
+    assert_int_equal (analysis->names[0].why.slow, CTL_WHY_SLOW_MAX);
+    json_t *json = ctl_analysis_json (analysis);
+    assert_true (!first || json_equal (first, json));
+    if (turn)
+      json_decref (json);
+    else
+      first = json;
+    ctl_analysis_destroy (&analysis);
+    ctl_analyse_destroy (&analyse);
+  }
+  json_decref (first);
+}
+
 int main (void)
 {
   const struct CMUnitTest tests[] = {
@@ -148,6 +269,10 @@ int main (void)
       cmocka_unit_test (test_retries),
       cmocka_unit_test (test_a_lock),
       cmocka_unit_test (test_a_queue),
+      cmocka_unit_test (test_what_cannot_be_known_is_not_blamed),
+      cmocka_unit_test (test_incomplete_executions_are_not_judged),
+      cmocka_unit_test (test_too_few_say_nothing),
+      cmocka_unit_test (test_the_slowest_of_many),
   };
   return cmocka_run_group_tests (tests, NULL, NULL);
 }
