@@ -95,6 +95,8 @@
 #define WEFT_BOOTS_MAX        4096   /* hosts: no more than instances */
 #define WEFT_LOSS_INTERVALS_MAX                                                                              \
   16384 /* beyond, neighbours are joined: the window widens, no loss is forgotten */
+#define WEFT_ANALYSE_TREES_READ                                                                              \
+  16384 /* stored executions read for one analysis; of more the rest is counted */
 #define WEFT_ANALYSE_NAMES_MAX   512   /* task names told apart in one analysis */
 #define WEFT_STARTS_MAX          65536 /* probes (and their restarts) whose batch numbers are remembered */
 #define WEFT_SINK_RUN_MS         50    /* in one go; whoever asks meanwhile waits so long */

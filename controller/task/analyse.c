@@ -118,17 +118,6 @@ static int text_id (ctl_analyse_t *self, const char *text, uint32_t *ret_id)
 
 /* ---- adding ---------------------------------------------------------------------- */
 
-/* An answer of 500 inside is the caller's to judge; a request without a regular answer
- * is an error whatever the caller made of it. An opaque call is his to judge, too: a
- * connect that fails may be the first of two addresses. */
-static int has_error (const ctl_execution_t *execution)
-{
-  for (uint32_t i = 0; i < execution->count; i++)
-    if (execution->subtasks[i].error != WEFT_ERROR_NONE && execution->subtasks[i].hop != CTL_HOP_OPAQUE)
-      return 1;
-  return execution->subtasks[0].status >= 500;
-}
-
 static int add_orphan (ctl_analyse_t *self, const ctl_execution_t *execution)
 {
   uint32_t id;
@@ -313,7 +302,25 @@ static int add_sample (ctl_analyse_t *self, group_t *group, const ctl_execution_
   return 0;
 }
 
-int ctl_analyse_add (ctl_analyse_t *self, const ctl_execution_t *execution)
+/* A duration among the others; no part of a tree. */
+static int count_sample (group_t *group, const ctl_execution_t *execution)
+{
+  __typeof__ (*group->sample) sample = {.hash = hash_of (execution->task),
+                                        .duration_ns = execution->duration_ns};
+  if (sample.hash > group->keep)
+    return 0;
+  void *array = group->sample;
+  int rc = grow (&array, group->samples, &group->sample_capacity, sizeof *group->sample);
+  group->sample = array;
+  if (rc)
+    return rc;
+  group->sample[group->samples++] = sample;
+  thin_out (group);
+  return 0;
+}
+
+/* summary_only: there is no tree. */
+static int add (ctl_analyse_t *self, const ctl_execution_t *execution, int summary_only)
 {
   group_t *group = NULL;
   if (execution->count == 0)
@@ -321,7 +328,7 @@ int ctl_analyse_add (ctl_analyse_t *self, const ctl_execution_t *execution)
   int orphan = execution->kind == CTL_KIND_ORPHAN;
   int rc = orphan ? add_orphan (self, execution) : group_of (self, execution, &group);
   if (rc == 0 && group)
-    rc = add_sample (self, group, execution);
+    rc = summary_only ? count_sample (group, execution) : add_sample (self, group, execution);
   if (rc)
     return rc;
   for (int i = 0; i < CTL_HOP_COUNT; i++)
@@ -336,7 +343,7 @@ int ctl_analyse_add (ctl_analyse_t *self, const ctl_execution_t *execution)
     return 0;
   }
   group->complete += execution->complete;
-  group->errors += (uint64_t) has_error (execution);
+  group->errors += (uint64_t) ctl_execution_has_error (execution);
   if (group->executions++ == 0 || execution->duration_ns > group->max_ns ||
       (execution->duration_ns == group->max_ns &&
        memcmp (execution->task, group->slowest, WEFT_TASK_ID_SIZE) < 0)) {
@@ -344,6 +351,28 @@ int ctl_analyse_add (ctl_analyse_t *self, const ctl_execution_t *execution)
     memcpy (group->slowest, execution->task, WEFT_TASK_ID_SIZE);
   }
   return 0;
+}
+
+int ctl_analyse_add (ctl_analyse_t *self, const ctl_execution_t *execution)
+{
+  return add (self, execution, 0);
+}
+
+int ctl_analyse_count (ctl_analyse_t *self, const ctl_summary_t *summary)
+{
+  ctl_subtask_t top = {.service = summary->service, .error = summary->error ? WEFT_ERROR_CLOSED : 0};
+  ctl_execution_t one = {.kind = (ctl_kind_t) summary->kind,
+                         .complete = summary->complete,
+                         .reason = summary->reason,
+                         .name = summary->name,
+                         .origin = summary->origin,
+                         .duration_ns = summary->duration_ns,
+                         .truncated = summary->truncated,
+                         .subtasks = &top,
+                         .count = 1};
+  memcpy (one.task, summary->task, sizeof one.task);
+  memcpy (one.hops, summary->hops, sizeof one.hops);
+  return add (self, &one, 1);
 }
 
 /* ---- finishing ------------------------------------------------------------------- */

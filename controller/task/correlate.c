@@ -335,6 +335,19 @@ int ctl_correlate_each (ctl_correlate_t *self, uint32_t instruction, uint64_t fr
   return rc;
 }
 
+int ctl_correlate_between (ctl_correlate_t *self, const uint8_t low[WEFT_TASK_ID_SIZE],
+                           const uint8_t high[WEFT_TASK_ID_SIZE], ctl_execution_fn *fn, void *arg)
+{
+  int rc = 0;
+  for (uint32_t i = 0; i < self->tasks.made && rc == 0; i++) {
+    const ctl_open_t *task = &self->tasks.task[i];
+    if (task->flags & CTL_OPEN_USED && memcmp (task->id, low, WEFT_TASK_ID_SIZE) >= 0 &&
+        memcmp (task->id, high, WEFT_TASK_ID_SIZE) <= 0)
+      rc = visit (self, task, 0, 0, UINT64_MAX, fn, arg);
+  }
+  return rc;
+}
+
 int ctl_correlate_find (ctl_correlate_t *self, const uint8_t task[WEFT_TASK_ID_SIZE],
                         ctl_execution_t **ret_execution)
 {
