@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hop_clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../common/clocks.h"
+#include "../../common/limits.h"
+#include "../../common/status.h"
+
+#define PAIRS     512u
+#define BUCKETS   16u
+#define BUCKET_NS (4000ull * WEFT_NS_PER_MS) /* the window is a minute: longer, and a drift is none */
+#define HOSTS_MAX 64u                        /* of one execution; of more it stays raw */
+#define DRIFT_MAX 500e-6                     /* what a kernel slews at most */
+#define NONE      INT64_MAX
+
+/* The lowest of one direction, and when. */
+typedef struct {
+  int64_t ns; /* NONE: nothing yet */
+  int64_t at_ns;
+} low_t;
+
+typedef struct {
+  int64_t number; /* of the bucket, by time */
+  low_t there, back;
+} bucket_t;
+
+/* Offsets are those of `high`'s clock against `low`'s. */
+typedef struct {
+  uint32_t low, high; /* host tags, 0: free */
+  bucket_t bucket[BUCKETS];
+} pair_t;
+
+struct ctl_hop_clock_t {
+  pair_t pair[PAIRS];
+};
+
+/* What the offset of two hosts may be. */
+typedef struct {
+  double least, most;
+} range_t;
+
+ctl_hop_clock_t *ctl_hop_clock_new (void)
+{
+  return calloc (1, sizeof (ctl_hop_clock_t));
+}
+
+void ctl_hop_clock_destroy (ctl_hop_clock_t **self_p)
+{
+  free (*self_p);
+  *self_p = NULL;
+}
+
+/* ---- hops --------------------------------------------------------------------- */
+
+typedef struct {
+  uint32_t from, to;                /* hosts */
+  int64_t there_ns, back_ns, at_ns; /* back_ns NONE: no regular answer says it */
+} hop_t;
+
+/* 1: it says something. A caller that gave up, and a callee that is still at work, say nothing of the way back. */
+static int hop_of (const ctl_subtask_t *subtask, hop_t *ret_hop)
+{
+  if (subtask->hop != CTL_HOP_PROVEN || !subtask->sent_ns || !subtask->sender_host ||
+      subtask->sender_host == subtask->host)
+    return 0;
+  int regular = subtask->answered && subtask->error == WEFT_ERROR_NONE;
+  *ret_hop = (hop_t){.from = subtask->sender_host,
+                     .to = subtask->host,
+                     .there_ns = (int64_t) (subtask->start_ns - subtask->sent_ns),
+                     .back_ns = regular ? (int64_t) (subtask->answered_ns - subtask->end_ns) : NONE,
+                     .at_ns = (int64_t) subtask->sent_ns};
+  return 1;
+}
+
+/* ---- learning ------------------------------------------------------------------- */
+
+static void swap_tags (uint32_t *a, uint32_t *b)
+{
+  uint32_t one = *a;
+  *a = *b;
+  *b = one;
+}
+
+/* The hop as one from the lower tag to the higher one: the other way about, there is back. */
+static void turn (hop_t *hop)
+{
+  if (hop->from < hop->to)
+    return;
+  int64_t there_ns = hop->there_ns;
+  swap_tags (&hop->from, &hop->to);
+  hop->there_ns = hop->back_ns;
+  hop->back_ns = there_ns;
+}
+
+static uint32_t place_of (uint32_t low, uint32_t high)
+{
+  uint64_t mixed = ((uint64_t) low << 32 | high) * 0x9e3779b97f4a7c15ull;
+  return (uint32_t) (mixed >> 40) % PAIRS;
+}
+
+/* Four places are looked at; the pair that was heard of least lately gives way. */
+static pair_t *pair_for (ctl_hop_clock_t *self, const hop_t *hop)
+{
+  pair_t *oldest = NULL;
+  int64_t oldest_number = INT64_MAX;
+  for (uint32_t i = 0; i < 4; i++) {
+    pair_t *pair = &self->pair[(place_of (hop->from, hop->to) + i) % PAIRS];
+    if (pair->low == hop->from && pair->high == hop->to)
+      return pair;
+    int64_t number = INT64_MIN;
+    for (uint32_t k = 0; pair->low && k < BUCKETS; k++)
+      number = pair->bucket[k].number > number ? pair->bucket[k].number : number;
+    if (number < oldest_number) {
+      oldest_number = number;
+      oldest = pair;
+    }
+  }
+  *oldest = (pair_t){.low = hop->from, .high = hop->to};
+  for (uint32_t k = 0; k < BUCKETS; k++)
+    oldest->bucket[k] = (bucket_t){.number = -1, .there = {.ns = NONE}, .back = {.ns = NONE}};
+  return oldest;
+}
+
+static const pair_t *find_pair (const ctl_hop_clock_t *self, uint32_t low, uint32_t high)
+{
+  for (uint32_t i = 0; self && i < 4; i++) {
+    const pair_t *pair = &self->pair[(place_of (low, high) + i) % PAIRS];
+    if (pair->low == low && pair->high == high)
+      return pair;
+  }
+  return NULL;
+}
+
+static void lower (low_t *low, int64_t ns, int64_t at_ns)
+{
+  if (ns < low->ns)
+    *low = (low_t){ns, at_ns};
+}
+
+static void learn_hop (ctl_hop_clock_t *self, hop_t hop)
+{
+  turn (&hop);
+  pair_t *pair = pair_for (self, &hop);
+  int64_t number = hop.at_ns / (int64_t) BUCKET_NS;
+  bucket_t *bucket = &pair->bucket[(uint64_t) number % BUCKETS];
+  if (number < bucket->number)
+    return; /* of a time before the window */
+  if (number > bucket->number)
+    *bucket = (bucket_t){.number = number, .there = {.ns = NONE}, .back = {.ns = NONE}};
+  lower (&bucket->there, hop.there_ns, hop.at_ns);
+  lower (&bucket->back, hop.back_ns, hop.at_ns);
+}
+
+void ctl_hop_clock_learn (ctl_hop_clock_t *self, const ctl_execution_t *execution)
+{
+  hop_t hop;
+  for (uint32_t i = 0; i < execution->count; i++)
+    if (hop_of (&execution->subtasks[i], &hop))
+      learn_hop (self, hop);
+}
+
+/* ---- what is known of a pair ------------------------------------------------------ */
+
+/* The drifts that leave every bound true: of one that is later than another, the rise between them. */
+static range_t drift_of (const pair_t *pair)
+{
+  range_t drift = {-DRIFT_MAX, DRIFT_MAX};
+  for (uint32_t i = 0; i < BUCKETS; i++)
+    for (uint32_t k = 0; k < BUCKETS; k++) {
+      const low_t *there = &pair->bucket[i].there, *back = &pair->bucket[k].back;
+      if (there->ns == NONE || back->ns == NONE || there->at_ns == back->at_ns)
+        continue;
+      double slope = ((double) there->ns + (double) back->ns) / (double) (there->at_ns - back->at_ns);
+      if (there->at_ns > back->at_ns && slope < drift.most)
+        drift.most = slope;
+      if (there->at_ns < back->at_ns && slope > drift.least)
+        drift.least = slope;
+    }
+  if (drift.least > drift.most) /* no drift explains them: a clock was set */
+    drift = (range_t){-DRIFT_MAX, DRIFT_MAX};
+  return drift;
+}
+
+static double most_of (double rate_a, double rate_b, double ns)
+{
+  return rate_a * ns > rate_b * ns ? rate_a * ns : rate_b * ns;
+}
+
+/* Narrows `range`, the offset at at_ns, by the bounds of the window. */
+static void narrow (const pair_t *pair, int64_t at_ns, range_t *range)
+{
+  range_t drift = drift_of (pair);
+  for (uint32_t i = 0; i < BUCKETS; i++) {
+    const low_t *there = &pair->bucket[i].there, *back = &pair->bucket[i].back;
+    if (there->ns != NONE) {
+      double most = (double) there->ns + most_of (drift.least, drift.most, (double) (at_ns - there->at_ns));
+      range->most = most < range->most ? most : range->most;
+    }
+    if (back->ns != NONE) {
+      double least = -(double) back->ns - most_of (-drift.least, -drift.most, (double) (at_ns - back->at_ns));
+      range->least = least > range->least ? least : range->least;
+    }
+  }
+}
+
+/* ---- aligning --------------------------------------------------------------------- */
+
+typedef struct {
+  uint32_t tag[HOSTS_MAX];
+  uint32_t count;
+  double offset[HOSTS_MAX], uncertainty[HOSTS_MAX]; /* against the top's host */
+  uint8_t reached[HOSTS_MAX];
+} hosts_t;
+
+static uint32_t host_index (hosts_t *hosts, uint32_t tag)
+{
+  uint32_t i = 0;
+  while (i < hosts->count && hosts->tag[i] != tag)
+    i++;
+  if (i == hosts->count && i < HOSTS_MAX)
+    hosts->tag[hosts->count++] = tag;
+  return i;
+}
+
+static int is_better_top (const ctl_subtask_t *a, const ctl_subtask_t *b)
+{
+  int rank_a = a->orphan ? 2 : a->hop == CTL_HOP_ROOT ? 0 : 1;
+  int rank_b = b->orphan ? 2 : b->hop == CTL_HOP_ROOT ? 0 : 1;
+  if (rank_a != rank_b)
+    return rank_a < rank_b;
+  return a->start_ns != b->start_ns ? a->start_ns < b->start_ns : a->id < b->id;
+}
+
+/* The host of the top stands first. */
+static int list_hosts (const ctl_execution_t *execution, hosts_t *hosts)
+{
+  const ctl_subtask_t *top = NULL;
+  for (uint32_t i = 0; i < execution->count; i++) {
+    const ctl_subtask_t *one = &execution->subtasks[i];
+    int may = one->hop == CTL_HOP_ROOT || one->hop == CTL_HOP_CAPTURE_ONLY;
+    if (may && (!top || is_better_top (one, top)))
+      top = one;
+  }
+  host_index (hosts, top ? top->host : execution->count ? execution->subtasks[0].host : 0);
+  for (uint32_t i = 0; i < execution->count; i++) {
+    const ctl_subtask_t *one = &execution->subtasks[i];
+    if (host_index (hosts, one->host) == HOSTS_MAX ||
+        (one->sender_host && host_index (hosts, one->sender_host) == HOSTS_MAX))
+      return 0;
+  }
+  return hosts->count > 1;
+}
+
+/* The offset of b's clock against a's, by the hops of the execution itself. 0: none says anything. */
+static int own_range (const ctl_execution_t *execution, uint32_t a, uint32_t b, range_t *ret_range,
+                      int64_t *ret_at_ns)
+{
+  range_t range = {-1e300, 1e300};
+  int found = 0;
+  for (uint32_t i = 0; i < execution->count; i++) {
+    hop_t hop;
+    if (!hop_of (&execution->subtasks[i], &hop) || (hop.from != a && hop.from != b) ||
+        (hop.to != a && hop.to != b))
+      continue;
+    double there = hop.there_ns == NONE ? 1e300 : (double) hop.there_ns;
+    double back = hop.back_ns == NONE ? 1e300 : (double) hop.back_ns;
+    double most = hop.from == a ? there : back, least = hop.from == a ? -back : -there;
+    range.most = most < range.most ? most : range.most;
+    range.least = least > range.least ? least : range.least;
+    if (!found)
+      *ret_at_ns = hop.at_ns;
+    found = 1;
+  }
+  *ret_range = range;
+  return found;
+}
+
+/* 1: *ret_offset and its uncertainty are known. Bounds that contradict each other (an answer that was
+ * read before its writer looked at the clock) leave their middle, uncertain by what they are apart. */
+static int offset_of (const ctl_hop_clock_t *self, const ctl_execution_t *execution, uint32_t a, uint32_t b,
+                      double *ret_offset, double *ret_uncertainty)
+{
+  range_t own, range;
+  int64_t at_ns = 0;
+  if (!own_range (execution, a, b, &own, &at_ns))
+    return 0;
+  range = own;
+  const pair_t *pair = find_pair (self, a < b ? a : b, a < b ? b : a);
+  if (pair && a > b)
+    range = (range_t){-own.most, -own.least};
+  if (pair)
+    narrow (pair, at_ns, &range);
+  if (pair && a > b)
+    range = (range_t){-range.most, -range.least};
+  if (range.least > range.most)
+    range = own;
+  if (range.least < -1e299 || range.most > 1e299)
+    return 0; /* one direction alone bounds nothing */
+  *ret_offset = (range.least + range.most) / 2;
+  *ret_uncertainty =
+      range.most > range.least ? (range.most - range.least) / 2 : (range.least - range.most) / 2;
+  return 1;
+}
+
+/* From the top's host outwards, breadth first. */
+static int reach_all (const ctl_hop_clock_t *self, const ctl_execution_t *execution, hosts_t *hosts)
+{
+  uint32_t queue[HOSTS_MAX], first = 0, last = 0;
+  queue[last++] = 0;
+  hosts->reached[0] = 1;
+  while (first < last) {
+    uint32_t at = queue[first++];
+    for (uint32_t i = 1; i < hosts->count; i++) {
+      double offset, uncertainty;
+      if (hosts->reached[i] ||
+          !offset_of (self, execution, hosts->tag[at], hosts->tag[i], &offset, &uncertainty))
+        continue;
+      hosts->reached[i] = 1;
+      hosts->offset[i] = hosts->offset[at] + offset;
+      hosts->uncertainty[i] = hosts->uncertainty[at] + uncertainty;
+      queue[last++] = i;
+    }
+  }
+  return last == hosts->count;
+}
+
+static uint64_t moved (uint64_t ns, int64_t by_ns)
+{
+  return by_ns < 0 && ns < (uint64_t) -by_ns ? 0 : ns + (uint64_t) by_ns;
+}
+
+/* H1, H2. */
+static void shift (ctl_subtask_t *subtask, int64_t own_ns, int64_t sender_ns)
+{
+  subtask->start_ns = moved (subtask->start_ns, own_ns);
+  subtask->end_ns = moved (subtask->end_ns, own_ns);
+  if (!subtask->sent_ns)
+    return;
+  subtask->sent_ns = moved (subtask->sent_ns, sender_ns);
+  subtask->answered_ns = moved (subtask->answered_ns, sender_ns);
+}
+
+int ctl_hop_clock_align (const ctl_hop_clock_t *self, ctl_execution_t *execution)
+{
+  hosts_t *hosts = calloc (1, sizeof *hosts);
+  if (!hosts)
+    return WEFT_E_NOMEM;
+  execution->aligned = 0;
+  execution->clock_uncertainty_ns = 0;
+  if (list_hosts (execution, hosts) && reach_all (self, execution, hosts)) {
+    double most = 0;
+    for (uint32_t i = 0; i < execution->count; i++) {
+      ctl_subtask_t *one = &execution->subtasks[i];
+      one->shift_ns = -(int64_t) hosts->offset[host_index (hosts, one->host)];
+      one->sender_shift_ns =
+          one->sender_host ? -(int64_t) hosts->offset[host_index (hosts, one->sender_host)] : 0;
+      shift (one, one->shift_ns, one->sender_shift_ns);
+    }
+    for (uint32_t i = 0; i < hosts->count; i++)
+      most = hosts->uncertainty[i] > most ? hosts->uncertainty[i] : most;
+    execution->aligned = 1;
+    execution->clock_uncertainty_ns = (uint64_t) most + 1; /* rounded up */
+  }
+  free (hosts);
+  return 0;
+}
+
+void ctl_hop_clock_restore (ctl_execution_t *execution)
+{
+  for (uint32_t i = 0; i < execution->count && execution->aligned; i++) {
+    ctl_subtask_t *one = &execution->subtasks[i];
+    shift (one, -one->shift_ns, -one->sender_shift_ns);
+    one->shift_ns = one->sender_shift_ns = 0;
+  }
+  execution->aligned = 0;
+  execution->clock_uncertainty_ns = 0;
+}
