@@ -22,9 +22,10 @@ typedef struct {
 } low_t;
 
 typedef struct {
-  int64_t number; /* of the bucket, by time */
-  low_t there, back;
+  int64_t number;          /* of the bucket, by time */
+  low_t bound[2], near[2]; /* UP: of the offset, DOWN: of what it is less than nothing */
 } bucket_t;
+enum { UP, DOWN };
 
 /* Offsets are those of `high`'s clock against `low`'s. */
 typedef struct {
@@ -36,10 +37,15 @@ struct ctl_hop_clock_t {
   pair_t pair[PAIRS];
 };
 
-/* What the offset of two hosts may be. */
+/* What the offset of two hosts may be, and where it is likely to be. */
+typedef struct {
+  double most, least, near_most, near_least;
+} range_t;
+#define ANYWHERE ((range_t){1e300, -1e300, 1e300, -1e300})
+
 typedef struct {
   double least, most;
-} range_t;
+} drift_t;
 
 ctl_hop_clock_t *ctl_hop_clock_new (void)
 {
@@ -55,8 +61,8 @@ void ctl_hop_clock_destroy (ctl_hop_clock_t **self_p)
 /* ---- hops --------------------------------------------------------------------- */
 
 typedef struct {
-  uint32_t from, to;                /* hosts */
-  int64_t there_ns, back_ns, at_ns; /* back_ns NONE: no regular answer says it */
+  uint32_t from, to;                      /* hosts */
+  int64_t bound_ns[2], near_ns[2], at_ns; /* of the offset of to's clock; NONE: nothing says it */
 } hop_t;
 
 /* 1: it says something. A caller that gave up, and a callee that is still at work, say nothing of the way back. */
@@ -68,36 +74,36 @@ static int hop_of (const ctl_subtask_t *subtask, hop_t *ret_hop)
   int regular = subtask->answered && subtask->error == WEFT_ERROR_NONE;
   *ret_hop = (hop_t){.from = subtask->sender_host,
                      .to = subtask->host,
-                     .there_ns = (int64_t) (subtask->start_ns - subtask->sent_ns),
-                     .back_ns = regular ? (int64_t) (subtask->answered_ns - subtask->end_ns) : NONE,
+                     .bound_ns[UP] = (int64_t) (subtask->start_ns - subtask->sent_ns),
+                     .bound_ns[DOWN] = regular ? (int64_t) (subtask->answered_ns - subtask->start_ns) : NONE,
+                     .near_ns[UP] = NONE,
+                     .near_ns[DOWN] = regular ? (int64_t) (subtask->answered_ns - subtask->end_ns) : NONE,
                      .at_ns = (int64_t) subtask->sent_ns};
   return 1;
 }
 
+/* Said of the other host's clock: what bounds the one bounds the other from the other side. */
+static hop_t turned (const hop_t *hop)
+{
+  return (hop_t){.from = hop->to,
+                 .to = hop->from,
+                 .bound_ns = {hop->bound_ns[DOWN], hop->bound_ns[UP]},
+                 .near_ns = {hop->near_ns[DOWN], hop->near_ns[UP]},
+                 .at_ns = hop->at_ns};
+}
+
 /* ---- learning ------------------------------------------------------------------- */
-
-static void swap_tags (uint32_t *a, uint32_t *b)
-{
-  uint32_t one = *a;
-  *a = *b;
-  *b = one;
-}
-
-/* The hop as one from the lower tag to the higher one: the other way about, there is back. */
-static void turn (hop_t *hop)
-{
-  if (hop->from < hop->to)
-    return;
-  int64_t there_ns = hop->there_ns;
-  swap_tags (&hop->from, &hop->to);
-  hop->there_ns = hop->back_ns;
-  hop->back_ns = there_ns;
-}
 
 static uint32_t place_of (uint32_t low, uint32_t high)
 {
   uint64_t mixed = ((uint64_t) low << 32 | high) * 0x9e3779b97f4a7c15ull;
   return (uint32_t) (mixed >> 40) % PAIRS;
+}
+
+static bucket_t empty_bucket (int64_t number)
+{
+  const low_t none = {.ns = NONE};
+  return (bucket_t){.number = number, .bound = {none, none}, .near = {none, none}};
 }
 
 /* Four places are looked at; the pair that was heard of least lately gives way. */
@@ -119,7 +125,7 @@ static pair_t *pair_for (ctl_hop_clock_t *self, const hop_t *hop)
   }
   *oldest = (pair_t){.low = hop->from, .high = hop->to};
   for (uint32_t k = 0; k < BUCKETS; k++)
-    oldest->bucket[k] = (bucket_t){.number = -1, .there = {.ns = NONE}, .back = {.ns = NONE}};
+    oldest->bucket[k] = empty_bucket (-1);
   return oldest;
 }
 
@@ -139,18 +145,20 @@ static void lower (low_t *low, int64_t ns, int64_t at_ns)
     *low = (low_t){ns, at_ns};
 }
 
-static void learn_hop (ctl_hop_clock_t *self, hop_t hop)
+static void learn_hop (ctl_hop_clock_t *self, const hop_t *told)
 {
-  turn (&hop);
+  hop_t hop = told->from < told->to ? *told : turned (told);
   pair_t *pair = pair_for (self, &hop);
   int64_t number = hop.at_ns / (int64_t) BUCKET_NS;
   bucket_t *bucket = &pair->bucket[(uint64_t) number % BUCKETS];
   if (number < bucket->number)
     return; /* of a time before the window */
   if (number > bucket->number)
-    *bucket = (bucket_t){.number = number, .there = {.ns = NONE}, .back = {.ns = NONE}};
-  lower (&bucket->there, hop.there_ns, hop.at_ns);
-  lower (&bucket->back, hop.back_ns, hop.at_ns);
+    *bucket = empty_bucket (number);
+  for (int way = UP; way <= DOWN; way++) {
+    lower (&bucket->bound[way], hop.bound_ns[way], hop.at_ns);
+    lower (&bucket->near[way], hop.near_ns[way], hop.at_ns);
+  }
 }
 
 void ctl_hop_clock_learn (ctl_hop_clock_t *self, const ctl_execution_t *execution)
@@ -158,51 +166,55 @@ void ctl_hop_clock_learn (ctl_hop_clock_t *self, const ctl_execution_t *executio
   hop_t hop;
   for (uint32_t i = 0; i < execution->count; i++)
     if (hop_of (&execution->subtasks[i], &hop))
-      learn_hop (self, hop);
+      learn_hop (self, &hop);
 }
 
 /* ---- what is known of a pair ------------------------------------------------------ */
 
 /* The drifts that leave every bound true: of one that is later than another, the rise between them. */
-static range_t drift_of (const pair_t *pair)
+static drift_t drift_of (const pair_t *pair)
 {
-  range_t drift = {-DRIFT_MAX, DRIFT_MAX};
+  drift_t drift = {-DRIFT_MAX, DRIFT_MAX};
   for (uint32_t i = 0; i < BUCKETS; i++)
     for (uint32_t k = 0; k < BUCKETS; k++) {
-      const low_t *there = &pair->bucket[i].there, *back = &pair->bucket[k].back;
-      if (there->ns == NONE || back->ns == NONE || there->at_ns == back->at_ns)
+      const low_t *up = &pair->bucket[i].bound[UP], *down = &pair->bucket[k].bound[DOWN];
+      if (up->ns == NONE || down->ns == NONE || up->at_ns == down->at_ns)
         continue;
-      double slope = ((double) there->ns + (double) back->ns) / (double) (there->at_ns - back->at_ns);
-      if (there->at_ns > back->at_ns && slope < drift.most)
+      double slope = ((double) up->ns + (double) down->ns) / (double) (up->at_ns - down->at_ns);
+      if (up->at_ns > down->at_ns && slope < drift.most)
         drift.most = slope;
-      if (there->at_ns < back->at_ns && slope > drift.least)
+      if (up->at_ns < down->at_ns && slope > drift.least)
         drift.least = slope;
     }
   if (drift.least > drift.most) /* no drift explains them: a clock was set */
-    drift = (range_t){-DRIFT_MAX, DRIFT_MAX};
+    drift = (drift_t){-DRIFT_MAX, DRIFT_MAX};
   return drift;
 }
 
-static double most_of (double rate_a, double rate_b, double ns)
+/* `sign` 1: an upper bound of the offset, -1: of what it is less than nothing; carried to at_ns. */
+static void take_low (const low_t *low, drift_t drift, int sign, int64_t at_ns, double *most)
 {
-  return rate_a * ns > rate_b * ns ? rate_a * ns : rate_b * ns;
+  double a = sign * drift.least * (double) (at_ns - low->at_ns);
+  double b = sign * drift.most * (double) (at_ns - low->at_ns);
+  double carried = (double) low->ns + (a > b ? a : b);
+  if (low->ns != NONE && carried < *most)
+    *most = carried;
 }
 
 /* Narrows `range`, the offset at at_ns, by the bounds of the window. */
 static void narrow (const pair_t *pair, int64_t at_ns, range_t *range)
 {
-  range_t drift = drift_of (pair);
+  drift_t drift = drift_of (pair);
+  double down = -range->least, near_down = -range->near_least;
   for (uint32_t i = 0; i < BUCKETS; i++) {
-    const low_t *there = &pair->bucket[i].there, *back = &pair->bucket[i].back;
-    if (there->ns != NONE) {
-      double most = (double) there->ns + most_of (drift.least, drift.most, (double) (at_ns - there->at_ns));
-      range->most = most < range->most ? most : range->most;
-    }
-    if (back->ns != NONE) {
-      double least = -(double) back->ns - most_of (-drift.least, -drift.most, (double) (at_ns - back->at_ns));
-      range->least = least > range->least ? least : range->least;
-    }
+    const bucket_t *bucket = &pair->bucket[i];
+    take_low (&bucket->bound[UP], drift, 1, at_ns, &range->most);
+    take_low (&bucket->near[UP], drift, 1, at_ns, &range->near_most);
+    take_low (&bucket->bound[DOWN], drift, -1, at_ns, &down);
+    take_low (&bucket->near[DOWN], drift, -1, at_ns, &near_down);
   }
+  range->least = -down;
+  range->near_least = -near_down;
 }
 
 /* ---- aligning --------------------------------------------------------------------- */
@@ -253,22 +265,39 @@ static int list_hosts (const ctl_execution_t *execution, hosts_t *hosts)
   return hosts->count > 1;
 }
 
-/* The offset of b's clock against a's, by the hops of the execution itself. 0: none says anything. */
-static int own_range (const ctl_execution_t *execution, uint32_t a, uint32_t b, range_t *ret_range,
+static double as_bound (int64_t ns)
+{
+  return ns == NONE ? 1e300 : (double) ns;
+}
+
+static double least_of (double a, double b)
+{
+  return a < b ? a : b;
+}
+
+static double greatest_of (double a, double b)
+{
+  return a > b ? a : b;
+}
+
+/* The offset of the higher tag's clock against the lower's, by the hops of the execution itself. 0: none
+ * says anything. */
+static int own_range (const ctl_execution_t *execution, uint32_t low, uint32_t high, range_t *ret_range,
                       int64_t *ret_at_ns)
 {
-  range_t range = {-1e300, 1e300};
+  range_t range = ANYWHERE;
   int found = 0;
   for (uint32_t i = 0; i < execution->count; i++) {
     hop_t hop;
-    if (!hop_of (&execution->subtasks[i], &hop) || (hop.from != a && hop.from != b) ||
-        (hop.to != a && hop.to != b))
+    if (!hop_of (&execution->subtasks[i], &hop))
       continue;
-    double there = hop.there_ns == NONE ? 1e300 : (double) hop.there_ns;
-    double back = hop.back_ns == NONE ? 1e300 : (double) hop.back_ns;
-    double most = hop.from == a ? there : back, least = hop.from == a ? -back : -there;
-    range.most = most < range.most ? most : range.most;
-    range.least = least > range.least ? least : range.least;
+    hop = hop.from < hop.to ? hop : turned (&hop);
+    if (hop.from != low || hop.to != high)
+      continue;
+    range.most = least_of (range.most, as_bound (hop.bound_ns[UP]));
+    range.near_most = least_of (range.near_most, as_bound (hop.near_ns[UP]));
+    range.least = greatest_of (range.least, -as_bound (hop.bound_ns[DOWN]));
+    range.near_least = greatest_of (range.near_least, -as_bound (hop.near_ns[DOWN]));
     if (!found)
       *ret_at_ns = hop.at_ns;
     found = 1;
@@ -277,30 +306,33 @@ static int own_range (const ctl_execution_t *execution, uint32_t a, uint32_t b, 
   return found;
 }
 
-/* 1: *ret_offset and its uncertainty are known. Bounds that contradict each other (an answer that was
- * read before its writer looked at the clock) leave their middle, uncertain by what they are apart. */
+static double within (const range_t *range, double value)
+{
+  return greatest_of (range->least, least_of (range->most, value));
+}
+
+/* 1: the offset of b's clock against a's and its uncertainty are known. H3 */
 static int offset_of (const ctl_hop_clock_t *self, const ctl_execution_t *execution, uint32_t a, uint32_t b,
                       double *ret_offset, double *ret_uncertainty)
 {
+  uint32_t low = a < b ? a : b, high = a < b ? b : a;
   range_t own, range;
   int64_t at_ns = 0;
-  if (!own_range (execution, a, b, &own, &at_ns))
+  if (!own_range (execution, low, high, &own, &at_ns))
     return 0;
   range = own;
-  const pair_t *pair = find_pair (self, a < b ? a : b, a < b ? b : a);
-  if (pair && a > b)
-    range = (range_t){-own.most, -own.least};
+  const pair_t *pair = find_pair (self, low, high);
   if (pair)
     narrow (pair, at_ns, &range);
-  if (pair && a > b)
-    range = (range_t){-range.most, -range.least};
-  if (range.least > range.most)
+  if (range.least > range.most) /* a clock was set within the window */
     range = own;
-  if (range.least < -1e299 || range.most > 1e299)
+  if (range.least < -1e299 || range.most > 1e299 || range.least > range.most)
     return 0; /* one direction alone bounds nothing */
-  *ret_offset = (range.least + range.most) / 2;
-  *ret_uncertainty =
-      range.most > range.least ? (range.most - range.least) / 2 : (range.least - range.most) / 2;
+  double up = within (&range, least_of (range.most, range.near_most));
+  double down = within (&range, greatest_of (range.least, range.near_least));
+  double offset = (up + down) / 2;
+  *ret_offset = a < b ? offset : -offset;
+  *ret_uncertainty = greatest_of (range.most - offset, offset - range.least);
   return 1;
 }
 

@@ -3,18 +3,21 @@
  * them. A request is not received before it is sent, nor its answer:
  *
  *   caller's clock   sent ───────────────── answered
- *                      ╲ there              ╱ back          there = start - sent   = delay + offset
- *   callee's clock      start ─────────── end               back  = answered - end = delay - offset
+ *                      ╲ there              ╱
+ *   callee's clock      start ─────────── end
  *
- * so that the offset (callee's minus caller's clock) lies within -back … there. The
- * lowest of many say most: of each pair of hosts the lowest of both are kept for each
- * bucket of a window, and a drift that all of them allow carries them to another time.
+ * so that the offset (callee's minus caller's clock) is start - sent at most, and start
+ * - answered at least. A callee looks at the clock when it has written its answer, and
+ * may be held up before it does: end - answered is near the offset, but no bound of it.
+ * The lowest of many say most: of each pair of hosts they are kept for each bucket of a
+ * window, and a drift that all of them allow carries them to another time.
  *
  *  H1  all times of one host are shifted by the same amount: no duration changes, and
  *      a subtree on that host moves as a whole
  *  H2  raw time = time - shift_ns; what the sender said has the shift of its host
- *  H3  the uncertainty covers every offset that the bounds allow, over all hops between
- *      a host and that of the top
+ *  H3  what is taken for the offset lies within the bounds, near where the ends of the
+ *      callees put it; the uncertainty covers every offset that the bounds allow, over
+ *      all hops between a host and that of the top
  *  H4  an execution is aligned whole or not at all
  *
  * One thread. */
