@@ -67,6 +67,10 @@
 #define WEFT_JOURNAL_AGE_MS       (7ull * 86400000u) /* a week: last Monday can be replayed */
 #define WEFT_JOURNAL_AGE_LEAST_MS 60000u             /* older than anything that is still being correlated */
 #define WEFT_JOURNAL_AGE_MOST_MS  (366ull * 86400000u)
+#define WEFT_STORE_MAX            (4ull << 30)        /* five million tasks of five subtasks */
+#define WEFT_STORE_MAX_LEAST      (16ull << 20)       /* some bursts of tasks: they go as a whole */
+#define WEFT_STORE_AGE_MS         (30ull * 86400000u) /* a month: this week beside the last ones */
+#define WEFT_STORE_AGE_MOST_MS    (3660ull * 86400000u)
 #define WEFT_CHECKPOINTS_MAX      64    /* places in the journal of which one becomes the checkpoint */
 #define WEFT_BATCH_AHEAD_MAX      64    /* numbers taken ahead of a gap: what a spool can hold */
 #define WEFT_COMPLAIN_EVERY_MS    10000 /* one line on bad frames at most this often */

@@ -41,7 +41,8 @@ struct ctl_hop_clock_t {
 typedef struct {
   double most, least, near_most, near_least;
 } range_t;
-#define ANYWHERE ((range_t){1e300, -1e300, 1e300, -1e300})
+#define UNBOUNDED 1e30 /* ns; sums of it still compare */
+#define ANYWHERE  ((range_t){UNBOUNDED, -UNBOUNDED, UNBOUNDED, -UNBOUNDED})
 
 typedef struct {
   double least, most;
@@ -219,11 +220,13 @@ static void narrow (const pair_t *pair, int64_t at_ns, range_t *range)
 
 /* ---- aligning --------------------------------------------------------------------- */
 
+/* up[i][j]: the offset of host j's clock against host i's is no more; near[i][j]: likely no more. */
 typedef struct {
   uint32_t tag[HOSTS_MAX];
   uint32_t count;
-  double offset[HOSTS_MAX], uncertainty[HOSTS_MAX]; /* against the top's host */
-  uint8_t reached[HOSTS_MAX];
+  double up[HOSTS_MAX][HOSTS_MAX], near[HOSTS_MAX][HOSTS_MAX];
+  double most[HOSTS_MAX], least[HOSTS_MAX]; /* against the top's host, before any is chosen */
+  double offset[HOSTS_MAX];
 } hosts_t;
 
 static uint32_t host_index (hosts_t *hosts, uint32_t tag)
@@ -267,7 +270,7 @@ static int list_hosts (const ctl_execution_t *execution, hosts_t *hosts)
 
 static double as_bound (int64_t ns)
 {
-  return ns == NONE ? 1e300 : (double) ns;
+  return ns == NONE ? UNBOUNDED : (double) ns;
 }
 
 static double least_of (double a, double b)
@@ -306,56 +309,84 @@ static int own_range (const ctl_execution_t *execution, uint32_t low, uint32_t h
   return found;
 }
 
-static double within (const range_t *range, double value)
+/* What the hops of the execution, and the window, say of each two hosts that have hops between them. */
+static void take_bounds (const ctl_hop_clock_t *self, const ctl_execution_t *execution, hosts_t *hosts)
 {
-  return greatest_of (range->least, least_of (range->most, value));
+  for (uint32_t i = 0; i < hosts->count; i++)
+    for (uint32_t j = 0; j < hosts->count; j++)
+      hosts->up[i][j] = hosts->near[i][j] = i == j ? 0 : UNBOUNDED;
+  for (uint32_t i = 0; i < hosts->count; i++)
+    for (uint32_t j = 0; j < hosts->count; j++) {
+      range_t range;
+      int64_t at_ns = 0;
+      if (hosts->tag[i] >= hosts->tag[j] ||
+          !own_range (execution, hosts->tag[i], hosts->tag[j], &range, &at_ns))
+        continue;
+      const pair_t *pair = find_pair (self, hosts->tag[i], hosts->tag[j]);
+      if (pair)
+        narrow (pair, at_ns, &range);
+      hosts->up[i][j] = range.most;
+      hosts->up[j][i] = -range.least;
+      hosts->near[i][j] = range.near_most;
+      hosts->near[j][i] = -range.near_least;
+    }
 }
 
-/* 1: the offset of b's clock against a's and its uncertainty are known. H3 */
-static int offset_of (const ctl_hop_clock_t *self, const ctl_execution_t *execution, uint32_t a, uint32_t b,
-                      double *ret_offset, double *ret_uncertainty)
+/* Bounds add up along every way. 0: they contradict each other. */
+static int close_bounds (hosts_t *hosts)
 {
-  uint32_t low = a < b ? a : b, high = a < b ? b : a;
-  range_t own, range;
-  int64_t at_ns = 0;
-  if (!own_range (execution, low, high, &own, &at_ns))
-    return 0;
-  range = own;
-  const pair_t *pair = find_pair (self, low, high);
-  if (pair)
-    narrow (pair, at_ns, &range);
-  if (range.least > range.most) /* a clock was set within the window */
-    range = own;
-  if (range.least < -1e299 || range.most > 1e299 || range.least > range.most)
-    return 0; /* one direction alone bounds nothing */
-  double up = within (&range, least_of (range.most, range.near_most));
-  double down = within (&range, greatest_of (range.least, range.near_least));
-  double offset = (up + down) / 2;
-  *ret_offset = a < b ? offset : -offset;
-  *ret_uncertainty = greatest_of (range.most - offset, offset - range.least);
+  for (uint32_t k = 0; k < hosts->count; k++)
+    for (uint32_t i = 0; i < hosts->count; i++)
+      for (uint32_t j = 0; j < hosts->count; j++)
+        hosts->up[i][j] = least_of (hosts->up[i][j], hosts->up[i][k] + hosts->up[k][j]);
+  for (uint32_t i = 0; i < hosts->count; i++)
+    if (hosts->up[i][i] < 0)
+      return 0;
   return 1;
 }
 
-/* From the top's host outwards, breadth first. */
-static int reach_all (const ctl_hop_clock_t *self, const ctl_execution_t *execution, hosts_t *hosts)
+/* The bounds of all others follow from an offset that is chosen: none of them can be broken then. */
+static void choose (hosts_t *hosts, uint32_t host, double offset)
 {
-  uint32_t queue[HOSTS_MAX], first = 0, last = 0;
-  queue[last++] = 0;
-  hosts->reached[0] = 1;
-  while (first < last) {
-    uint32_t at = queue[first++];
-    for (uint32_t i = 1; i < hosts->count; i++) {
-      double offset, uncertainty;
-      if (hosts->reached[i] ||
-          !offset_of (self, execution, hosts->tag[at], hosts->tag[i], &offset, &uncertainty))
-        continue;
-      hosts->reached[i] = 1;
-      hosts->offset[i] = hosts->offset[at] + offset;
-      hosts->uncertainty[i] = hosts->uncertainty[at] + uncertainty;
-      queue[last++] = i;
+  hosts->offset[host] = offset;
+  for (uint32_t i = 0; i < hosts->count; i++)
+    for (uint32_t j = 0; j < hosts->count; j++) {
+      double there = hosts->up[i][0] + offset + hosts->up[host][j];
+      double back = hosts->up[i][host] - offset + hosts->up[0][j];
+      hosts->up[i][j] = least_of (hosts->up[i][j], least_of (there, back));
     }
+}
+
+/* H3: within the bounds, near where hosts that have been chosen put it. */
+static double likely (const hosts_t *hosts, uint32_t host)
+{
+  double most = hosts->up[0][host], least = -hosts->up[host][0], up = most, down = least;
+  for (uint32_t i = 0; i < host; i++) {
+    up = least_of (up, hosts->offset[i] + hosts->near[i][host]);
+    down = greatest_of (down, hosts->offset[i] - hosts->near[host][i]);
   }
-  return last == hosts->count;
+  return (greatest_of (least, up) + least_of (most, down)) / 2;
+}
+
+/* 1: every host's offset against the top's is known. */
+static int place_all (const ctl_hop_clock_t *self, const ctl_execution_t *execution, hosts_t *hosts)
+{
+  take_bounds (self, execution, hosts);
+  if (!close_bounds (hosts)) { /* a clock was set within the window */
+    take_bounds (NULL, execution, hosts);
+    if (!close_bounds (hosts))
+      return 0;
+  }
+  for (uint32_t i = 0; i < hosts->count; i++) {
+    hosts->most[i] = hosts->up[0][i];
+    hosts->least[i] = -hosts->up[i][0];
+    if (hosts->most[i] >= UNBOUNDED / 2 || hosts->least[i] <= -UNBOUNDED / 2)
+      return 0; /* one direction alone bounds nothing */
+  }
+  hosts->offset[0] = 0;
+  for (uint32_t i = 1; i < hosts->count; i++)
+    choose (hosts, i, likely (hosts, i));
+  return 1;
 }
 
 static uint64_t moved (uint64_t ns, int64_t by_ns)
@@ -381,7 +412,7 @@ int ctl_hop_clock_align (const ctl_hop_clock_t *self, ctl_execution_t *execution
     return WEFT_E_NOMEM;
   execution->aligned = 0;
   execution->clock_uncertainty_ns = 0;
-  if (list_hosts (execution, hosts) && reach_all (self, execution, hosts)) {
+  if (list_hosts (execution, hosts) && place_all (self, execution, hosts)) {
     double most = 0;
     for (uint32_t i = 0; i < execution->count; i++) {
       ctl_subtask_t *one = &execution->subtasks[i];
@@ -391,7 +422,8 @@ int ctl_hop_clock_align (const ctl_hop_clock_t *self, ctl_execution_t *execution
       shift (one, one->shift_ns, one->sender_shift_ns);
     }
     for (uint32_t i = 0; i < hosts->count; i++)
-      most = hosts->uncertainty[i] > most ? hosts->uncertainty[i] : most;
+      most = greatest_of (
+          most, greatest_of (hosts->most[i] - hosts->offset[i], hosts->offset[i] - hosts->least[i]));
     execution->aligned = 1;
     execution->clock_uncertainty_ns = (uint64_t) most + 1; /* rounded up */
   }

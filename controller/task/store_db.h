@@ -45,8 +45,8 @@
   XX (NAMES, "SELECT n, text FROM name ORDER BY n")                                                          \
   XX (SET_FACT, "INSERT OR REPLACE INTO fact VALUES (?1, ?2)")                                               \
   XX (GET_FACT, "SELECT value FROM fact WHERE key = ?1")                                                     \
-  XX (PAGES, "SELECT (SELECT page_count FROM pragma_page_count) - "                                          \
-             "(SELECT freelist_count FROM pragma_freelist_count)")
+  XX (BYTES, "SELECT ((SELECT page_count FROM pragma_page_count) - (SELECT freelist_count FROM "             \
+             "pragma_freelist_count)) * (SELECT page_size FROM pragma_page_size)")
 typedef enum {
 #define XX(name, sql) CTL_STATEMENT_##name,
   CTL_STATEMENT_MAP (XX)

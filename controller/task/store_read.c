@@ -104,7 +104,7 @@ uint64_t ctl_store_count (ctl_store_t *self, uint64_t from_ns, uint64_t to_ns)
   uint64_t count =
       sqlite3_step (statement) == SQLITE_ROW ? (uint64_t) sqlite3_column_int64 (statement, 0) : 0;
   sqlite3_reset (statement);
-  return count + self->tail.count;
+  return count + (self->tail.dirty ? self->tail.count : 0);
 }
 
 /* ---- each ----------------------------------------------------------------------- */
