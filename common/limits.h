@@ -67,6 +67,10 @@
 #define WEFT_JOURNAL_AGE_MS       (7ull * 86400000u) /* a week: last Monday can be replayed */
 #define WEFT_JOURNAL_AGE_LEAST_MS 60000u             /* older than anything that is still being correlated */
 #define WEFT_JOURNAL_AGE_MOST_MS  (366ull * 86400000u)
+#define WEFT_STORE_MAX            (4ull << 30)        /* five million tasks of five subtasks */
+#define WEFT_STORE_MAX_LEAST      (16ull << 20)       /* some bursts of tasks: they go as a whole */
+#define WEFT_STORE_AGE_MS         (30ull * 86400000u) /* a month: this week beside the last ones */
+#define WEFT_STORE_AGE_MOST_MS    (3660ull * 86400000u)
 #define WEFT_JOURNAL_WARM_MS      600000u /* written so lately, a segment's pages are in memory still */
 #define WEFT_CHECKPOINTS_MAX      64      /* places in the journal of which one becomes the checkpoint */
 #define WEFT_BATCH_AHEAD_MAX      64      /* numbers taken ahead of a gap: what a spool can hold */
@@ -97,6 +101,8 @@
 #define WEFT_BOOTS_MAX        4096   /* hosts: no more than instances */
 #define WEFT_LOSS_INTERVALS_MAX                                                                              \
   16384 /* beyond, neighbours are joined: the window widens, no loss is forgotten */
+#define WEFT_ANALYSE_TREES_READ                                                                              \
+  16384 /* stored executions read for one analysis; of more the rest is counted */
 #define WEFT_ANALYSE_NAMES_MAX   512   /* task names told apart in one analysis */
 #define WEFT_STARTS_MAX          65536 /* probes (and their restarts) whose batch numbers are remembered */
 #define WEFT_SINK_RUN_MS         50    /* in one go; whoever asks meanwhile waits so long */

@@ -19,6 +19,9 @@ int ctl_verb_controller (ctl_call_t *call)
                          &options.journal_age_ms) < 0 ||
       ctl_call_size (call, "journal-max", WEFT_JOURNAL_MAX_LEAST, WEFT_JOURNAL_MAX, &options.journal_max) <
           0 ||
+      ctl_call_size (call, "store-max", WEFT_STORE_MAX_LEAST, WEFT_STORE_MAX, &options.store_max) < 0 ||
+      ctl_call_duration (call, "store-age", WEFT_STORE_AGE_MOST_MS, WEFT_STORE_AGE_MS,
+                         &options.store_age_ms) < 0 ||
       ctl_call_number (call, "tasks-max", WEFT_OPEN_TASKS_LEAST, WEFT_OPEN_TASKS_MOST, WEFT_OPEN_TASKS_MAX,
                        &options.tasks_max) < 0 ||
       ctl_call_size (call, "memory-max", WEFT_OPEN_BYTES_LEAST, WEFT_OPEN_BYTES_MAX, &options.memory_max) < 0)

@@ -93,6 +93,8 @@ static const ctl_option_t controller_options[] = {
     {"journal-max", "SIZE", "how much the journal keeps at most, such as 2G; 256M if not given", 0},
     {"journal-age", "DURATION", "how long the journal keeps what is in the store; 168h if not given", 0},
     {"store", "FILE", "database of executions; else weft.db in the state directory", 0},
+    {"store-max", "SIZE", "how large the store grows, its oldest tasks go beyond; 4G if not given", 0},
+    {"store-age", "DURATION", "how long the store keeps a task; 720h if not given", 0},
     {"tasks-max", "N", "tasks in memory at once, fewer near it are taken, whole ones; 1048576 if not given",
      0},
     {"memory-max", "SIZE",

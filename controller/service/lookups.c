@@ -7,6 +7,7 @@
 #include "../../common/pattern.h"
 #include "../../common/status.h"
 #include "../task/analyse.h"
+#include "../task/mix.h"
 #include "questions.h"
 
 /* Which executions a request means: without instructions all that began in the window; with
@@ -95,17 +96,24 @@ static int is_other (const filter_t *self, const ctl_execution_t *execution)
          would_start (self, execution);
 }
 
-static int is_meant (const scope_t *scope, const ctl_execution_t *execution)
+/* As they stand in a summary, too. */
+static int is_meant (const scope_t *scope, const char *name, const char *service, uint64_t duration_ns,
+                     int failed)
 {
-  const char *name = execution->name;
   if (scope->name && strcmp (scope->name, name) != 0)
     return 0;
   if (scope->match && strcmp (scope->match, name) != 0 &&
       !weft_pattern_holds (scope->match, name, strlen (name)))
     return 0;
-  if (scope->service && (!execution->count || strcmp (scope->service, execution->subtasks[0].service) != 0))
+  if (scope->service && strcmp (scope->service, service) != 0)
     return 0;
-  return execution->duration_ns >= scope->slower_ns && (!scope->errors || ctl_execution_failed (execution));
+  return duration_ns >= scope->slower_ns && (!scope->errors || failed);
+}
+
+static int is_meant_whole (const scope_t *scope, const ctl_execution_t *execution)
+{
+  return is_meant (scope, execution->name, execution->count ? execution->subtasks[0].service : "",
+                   execution->duration_ns, scope->errors && ctl_execution_failed (execution));
 }
 
 static int filter (ctl_execution_t **execution_p, void *arg)
@@ -116,7 +124,7 @@ static int filter (ctl_execution_t **execution_p, void *arg)
     return 0;
   if (!self->others && self->scope->instruction_count && execution->kind == CTL_KIND_ORPHAN)
     return 0;
-  if (!is_meant (self->scope, execution))
+  if (!is_meant_whole (self->scope, execution))
     return 0;
   return self->fn (execution_p, self->arg);
 }
@@ -153,6 +161,42 @@ static int analyse_one (ctl_execution_t **execution_p, void *arg)
   return ctl_analyse_add (arg, *execution_p);
 }
 
+/* Of a store of many tasks an even part is read, the same for the same tasks; the others are counted. */
+typedef struct {
+  ctl_analyse_t *analyse;
+  const scope_t *scope;
+  uint64_t keep; /* of the hash of the id, inclusive */
+} skim_t;
+
+static int analyse_summary (const ctl_summary_t *summary, void *arg)
+{
+  static const ctl_seed_t fixed = {0xd1b54a32d192ed03ull, 0x9e3779b97f4a7c15ull};
+  const skim_t *self = arg;
+  if (!is_meant (self->scope, summary->name, summary->service, summary->duration_ns, summary->error))
+    return 0;
+  return ctl_mix_16 (&fixed, summary->task) <= self->keep ? 1 : ctl_analyse_count (self->analyse, summary);
+}
+
+static int analyse_whole (ctl_execution_t **execution_p, void *arg)
+{
+  const skim_t *self = arg;
+  if (!is_meant_whole (self->scope, *execution_p))
+    return 0;
+  return ctl_analyse_add (self->analyse, *execution_p);
+}
+
+static int analyse_scope (ctl_house_t *house, const scope_t *scope, ctl_analyse_t *analyse)
+{
+  uint64_t stored = 0;
+  if (house->store)
+    stored = ctl_store_count (house->store, scope->from_ns, scope->to_ns);
+  if (scope->instruction_count || stored <= WEFT_ANALYSE_TREES_READ)
+    return each_of (house, scope, NULL, analyse_one, analyse);
+  const ctl_places_t places = {house->correlate, house->sink, house->store, NULL};
+  skim_t skim = {analyse, scope, UINT64_MAX / stored * WEFT_ANALYSE_TREES_READ};
+  return ctl_questions_skim (&places, scope->from_ns, scope->to_ns, analyse_summary, analyse_whole, &skim);
+}
+
 int ctl_lookup_tasks (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
 {
   scope_t scope = {0};
@@ -161,7 +205,7 @@ int ctl_lookup_tasks (ctl_house_t *house, const json_t *request, ctl_reply_t *re
     return rc;
   ctl_analysis_t *analysis = NULL;
   ctl_analyse_t *analyse = ctl_analyse_new ();
-  rc = analyse ? each_of (house, &scope, NULL, analyse_one, analyse) : WEFT_E_NOMEM;
+  rc = analyse ? analyse_scope (house, &scope, analyse) : WEFT_E_NOMEM;
   if (rc == 0)
     rc = ctl_analyse_finish (analyse, &analysis);
   ctl_analyse_destroy (&analyse);

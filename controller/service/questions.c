@@ -15,6 +15,7 @@ typedef struct {
 
 typedef struct {
   const ctl_places_t *places;
+  ctl_store_summary_fn *wants; /* of ctl_questions_skim */
   ctl_execution_fn *fn;
   void *arg;
   seen_t seen;
@@ -93,15 +94,45 @@ static int from_elsewhere (ctl_execution_t **execution_p, void *arg)
   return rc < 0 ? rc : self->fn (execution_p, self->arg);
 }
 
+/* One that is open, too, is told of whole. */
+static int wants_stored (const ctl_summary_t *summary, void *arg)
+{
+  ask_t *self = arg;
+  ctl_execution_t *open = NULL;
+  if (seen_has (&self->seen, summary->task))
+    return 0;
+  int rc = ctl_correlate_find (self->places->correlate, summary->task, &open);
+  ctl_execution_destroy (&open);
+  return rc == 0 ? 1 : rc == WEFT_E_NOT_FOUND ? self->wants (summary, self->arg) : rc;
+}
+
+/* In memory and on the way. */
+static int each_open (ask_t *ask, uint32_t instruction, uint64_t from_ns, uint64_t to_ns)
+{
+  int rc = ctl_correlate_each (ask->places->correlate, instruction, from_ns, to_ns, from_memory, ask);
+  if (rc == 0 && ask->places->sink)
+    rc = ctl_sink_each (ask->places->sink, instruction, from_ns, to_ns, from_elsewhere, ask);
+  return rc;
+}
+
+int ctl_questions_skim (const ctl_places_t *places, uint64_t from_ns, uint64_t to_ns,
+                        ctl_store_summary_fn *wants, ctl_execution_fn *fn, void *arg)
+{
+  ask_t ask = {.places = places, .wants = wants, .fn = fn, .arg = arg};
+  int rc = each_open (&ask, 0, from_ns, to_ns);
+  if (rc == 0 && places->store)
+    rc = ctl_store_skim (places->store, from_ns, to_ns, wants_stored, from_elsewhere, &ask);
+  free (ask.seen.ids);
+  return rc;
+}
+
 int ctl_questions_each (const ctl_places_t *places, uint32_t instruction, uint64_t from_ns, uint64_t to_ns,
                         ctl_execution_fn *fn, void *arg)
 {
   ask_t ask = {.places = places, .fn = fn, .arg = arg};
   if (places->in_store)
     *places->in_store = 0;
-  int rc = ctl_correlate_each (places->correlate, instruction, from_ns, to_ns, from_memory, &ask);
-  if (rc == 0 && places->sink)
-    rc = ctl_sink_each (places->sink, instruction, from_ns, to_ns, from_elsewhere, &ask);
+  int rc = each_open (&ask, instruction, from_ns, to_ns);
   if (places->in_store)
     *places->in_store = 1;
   if (rc == 0 && places->store)
@@ -144,7 +175,14 @@ static int prefix_check (const char *prefix)
 static int search_all (const ctl_places_t *places, search_t *search, ctl_execution_t **ret_stored,
                        uint32_t *ret_stored_count)
 {
-  int rc = ctl_correlate_each (places->correlate, 0, 0, UINT64_MAX, compare, search);
+  uint8_t low[WEFT_TASK_ID_SIZE], high[WEFT_TASK_ID_SIZE];
+  char digits[2 * WEFT_TASK_ID_SIZE];
+  memset (digits, '0', sizeof digits);
+  memcpy (digits, search->prefix, search->size);
+  weft_hex_get (low, digits, WEFT_TASK_ID_SIZE);
+  memset (digits + search->size, 'f', sizeof digits - search->size);
+  weft_hex_get (high, digits, WEFT_TASK_ID_SIZE);
+  int rc = ctl_correlate_between (places->correlate, low, high, compare, search);
   if (rc == 0 && places->sink && !search->found)
     rc = ctl_sink_each (places->sink, 0, 0, UINT64_MAX, compare, search);
   if (rc < 0 || !places->store)

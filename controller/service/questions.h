@@ -23,6 +23,10 @@ typedef struct {
  * store's, newest first. */
 int ctl_questions_each (const ctl_places_t *places, uint32_t instruction, uint64_t from_ns, uint64_t to_ns,
                         ctl_execution_fn *fn, void *arg);
+/* As above in the window, in any order; but of the store's tasks `wants` is asked first (store.h), and one
+ * that memory knows is never asked for. */
+int ctl_questions_skim (const ctl_places_t *places, uint64_t from_ns, uint64_t to_ns,
+                        ctl_store_summary_fn *wants, ctl_execution_fn *fn, void *arg);
 /* By a prefix of 4 to 32 lower-case digits. WEFT_E_MALFORMED, WEFT_E_NOT_FOUND;
  * WEFT_E_BUSY: at least *ret_count begin so. */
 int ctl_questions_find (const ctl_places_t *places, const char *prefix, ctl_execution_t **ret_execution,

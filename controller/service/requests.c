@@ -438,6 +438,7 @@ static int answer_stats (ctl_house_t *house, const json_t *request, ctl_reply_t 
   set_number (correlate, "discarded", c.discarded);
   set_number (correlate, "shed", c.shed);
   set_number (correlate, "kept", ctl_shed_threshold (ctl_correlate_shedder (house->correlate)));
+  set_number (correlate, "retired", house->store ? ctl_store_retired (house->store) : 0);
   json_object_set_new (reply->body, "correlate", correlate);
   if (house->intake) {
     const ctl_intake_stats_t *i = ctl_intake_stats (house->intake);

@@ -47,7 +47,8 @@ typedef struct {
   uint64_t audit_lost;           /* and of the audit */
   ctl_exporter_stats_t exported; /* and of the exporter */
   int store_failing;
-  int unsettled; /* the last run of the sink left something */
+  int untidy, retiring; /* tasks go: more at once, any so far */
+  int unsettled;        /* the last run of the sink left something */
   int ending;
 } service_t;
 
@@ -140,6 +141,7 @@ static int make_house (service_t *self)
     weft_log_error ("%s", why);
     return rc;
   }
+  ctl_store_retain (house->store, self->options.store_max, self->options.store_age_ms);
   uint64_t epoch = weft_clock_ns (CLOCK_REALTIME) / WEFT_NS_PER_MS; /* I1 */
   house->instances = ctl_instances_new ();
   house->instructions = ctl_instructions_new (epoch, ctl_store_last_instruction (house->store));
@@ -349,12 +351,25 @@ static int store_settled (service_t *self, uint64_t now_ns, int all)
   return rc;
 }
 
+/* The oldest of a store that is too large or too old; said once, counted always. */
+static void tidy_store (service_t *self)
+{
+  int rc = ctl_store_tidy (self->house.store, weft_clock_ns (CLOCK_REALTIME));
+  self->untidy = rc > 0;
+  if (rc > 0 && !self->retiring)
+    weft_log_error ("store %s: its oldest tasks go, it holds what --store-max and --store-age allow; "
+                    "raise these, or `weft record` what comes in",
+                    self->store_path);
+  self->retiring |= rc > 0;
+}
+
 static void settle (service_t *self, uint64_t now_ns, int all)
 {
   int rc = store_settled (self, now_ns, all);
   ctl_correlate_stats_t stats;
   ctl_correlate_stats (self->house.correlate, &stats);
   shed (self, &stats, now_ns);
+  tidy_store (self);
   if (rc >= 0)
     ctl_checkpoint_run (&self->checkpoint, self->house.journal, now_ns, stats.oldest_ns);
   if (all)
@@ -445,6 +460,8 @@ static void tick (service_t *self, uint64_t now_ns)
     self->settle_ns = now_ns + WEFT_SETTLE_EVERY_MS * WEFT_NS_PER_MS;
   } else if (self->unsettled)
     store_settled (self, now_ns, 0);
+  else if (self->untidy)
+    tidy_store (self);
   if (now_ns >= self->complain_ns && has_complaint (self)) {
     complain (self);
     self->complain_ns = now_ns + WEFT_COMPLAIN_EVERY_MS * WEFT_NS_PER_MS;
@@ -461,7 +478,9 @@ static int timeout_ms (const service_t *self, uint64_t now_ns)
   uint64_t expiry_ns = ctl_instructions_next_ns (self->house.instructions);
   if (expiry_ns && expiry_ns < next_ns)
     next_ns = expiry_ns;
-  return next_ns <= now_ns || self->unsettled ? 0 : (int) ((next_ns - now_ns) / WEFT_NS_PER_MS) + 1;
+  return next_ns <= now_ns || self->unsettled || self->untidy
+             ? 0
+             : (int) ((next_ns - now_ns) / WEFT_NS_PER_MS) + 1;
 }
 
 static void loop (service_t *self)

@@ -25,6 +25,8 @@ typedef struct {
   const char *otlp;        /* URL of a collector; NULL: nothing goes out */
   uint64_t journal_max;    /* bytes */
   uint64_t journal_age_ms; /* 0 is an age, too */
+  uint64_t store_max;      /* bytes; the oldest tasks go beyond */
+  uint64_t store_age_ms;   /* 0: any age */
   uint64_t tasks_max;      /* in memory; overload.h says what happens near it */
   uint64_t memory_max;     /* bytes of them and their reports */
 } ctl_service_options_t;

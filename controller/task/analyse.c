@@ -20,6 +20,7 @@
 typedef struct {
   uint32_t name, service; /* ctl_names_id */
   uint64_t executions, complete, errors;
+  uint64_t read; /* complete ones whose trees were read */
   uint64_t max_ns, total_ns;
   uint8_t slowest[WEFT_TASK_ID_SIZE];
   uint64_t keep, keep_parts; /* thresholds of the hash, inclusive */
@@ -256,7 +257,24 @@ static int add_sample (ctl_analyse_t *self, group_t *group, const ctl_execution_
   return 0;
 }
 
-int ctl_analyse_add (ctl_analyse_t *self, const ctl_execution_t *execution)
+/* A duration among the others; no part of a tree. */
+static int count_sample (group_t *group, const ctl_execution_t *execution)
+{
+  ctl_sample_t sample = {.hash = hash_of (execution->task), .duration_ns = execution->duration_ns};
+  if (sample.hash > group->keep)
+    return 0;
+  void *array = group->sample;
+  int rc = grow (&array, group->samples, &group->sample_capacity, sizeof *group->sample);
+  group->sample = array;
+  if (rc)
+    return rc;
+  group->sample[group->samples++] = sample;
+  thin_out (group);
+  return 0;
+}
+
+/* summary_only: there is no tree. */
+static int add (ctl_analyse_t *self, const ctl_execution_t *execution, int summary_only)
 {
   group_t *group = NULL;
   if (execution->count == 0)
@@ -264,7 +282,7 @@ int ctl_analyse_add (ctl_analyse_t *self, const ctl_execution_t *execution)
   int orphan = execution->kind == CTL_KIND_ORPHAN;
   int rc = orphan ? add_orphan (self, execution) : group_of (self, execution, &group);
   if (rc == 0 && group)
-    rc = add_sample (self, group, execution);
+    rc = summary_only ? count_sample (group, execution) : add_sample (self, group, execution);
   if (rc)
     return rc;
   for (int i = 0; i < CTL_HOP_COUNT; i++)
@@ -279,6 +297,7 @@ int ctl_analyse_add (ctl_analyse_t *self, const ctl_execution_t *execution)
     return 0;
   }
   group->complete += execution->complete;
+  group->read += execution->complete && !summary_only;
   group->errors += (uint64_t) ctl_execution_failed (execution);
   group->total_ns += execution->duration_ns;
   if (group->executions++ == 0 || execution->duration_ns > group->max_ns ||
@@ -288,6 +307,28 @@ int ctl_analyse_add (ctl_analyse_t *self, const ctl_execution_t *execution)
     memcpy (group->slowest, execution->task, WEFT_TASK_ID_SIZE);
   }
   return 0;
+}
+
+int ctl_analyse_add (ctl_analyse_t *self, const ctl_execution_t *execution)
+{
+  return add (self, execution, 0);
+}
+
+int ctl_analyse_count (ctl_analyse_t *self, const ctl_summary_t *summary)
+{
+  ctl_subtask_t top = {.service = summary->service, .error = summary->error ? WEFT_ERROR_CLOSED : 0};
+  ctl_execution_t one = {.kind = (ctl_kind_t) summary->kind,
+                         .complete = summary->complete,
+                         .reason = summary->reason,
+                         .name = summary->name,
+                         .origin = summary->origin,
+                         .duration_ns = summary->duration_ns,
+                         .truncated = summary->truncated,
+                         .subtasks = &top,
+                         .count = 1};
+  memcpy (one.task, summary->task, sizeof one.task);
+  memcpy (one.hops, summary->hops, sizeof one.hops);
+  return add (self, &one, 1);
 }
 
 /* ---- finishing ------------------------------------------------------------------- */
@@ -323,7 +364,7 @@ static int finish_name (ctl_analyse_t *self, group_t *group, ctl_analysis_name_t
   if (rc == 0)
     rc = ctl_edges_of (self->edges, (uint32_t) (group - self->group), &out->edges, &out->edge_count);
   if (rc == 0)
-    rc = ctl_why (&group->places, group->sample, group->samples, group->slow, slows, group->complete,
+    rc = ctl_why (&group->places, group->sample, group->samples, group->slow, slows, group->read,
                   self->orphan, self->orphans, &out->why);
   return rc;
 }

@@ -23,6 +23,7 @@
 
 #include <jansson.h>
 
+#include "summary.h"
 #include "task.h"
 
 /* Two executions hang together in the table where service, VM, name and the path from the top agree. */
@@ -161,6 +162,9 @@ ctl_analyse_t *ctl_analyse_new (void);
 void ctl_analyse_destroy (ctl_analyse_t **self_p);
 /* Takes one execution in; borrows it for the call. 0 or WEFT_E_NOMEM. */
 int ctl_analyse_add (ctl_analyse_t *self, const ctl_execution_t *execution);
+/* Counts one of which no more than its summary is looked at: it is in every figure but those that are
+ * made of trees. 0 or WEFT_E_NOMEM. */
+int ctl_analyse_count (ctl_analyse_t *self, const ctl_summary_t *summary);
 /* The analysis of what was added so far; more may be added afterwards. */
 int ctl_analyse_finish (ctl_analyse_t *self, ctl_analysis_t **ret_analysis);
 

@@ -173,6 +173,13 @@ static const ctl_entry_t *second_line (const ctl_entry_t *const *list, uint32_t 
   return at < count && key_of (list[at]) == key_of (first) ? list[at] : NULL;
 }
 
+static uint32_t tag_of (const uint8_t boot[WEFT_UUID_SIZE])
+{
+  static const ctl_seed_t fixed = {0xd1b54a32d192ed03ull, 0x9e3779b97f4a7c15ull};
+  uint32_t tag = (uint32_t) (ctl_mix_16 (&fixed, boot) >> 32);
+  return tag ? tag : 1;
+}
+
 uint16_t ctl_boot_of (ctl_boot_t *boots, uint32_t *count, const weft_batch_head_t *head, uint16_t guess)
 {
   uint32_t at = guess;
@@ -185,6 +192,7 @@ uint16_t ctl_boot_of (ctl_boot_t *boots, uint32_t *count, const weft_batch_head_
   if (at == *count) {
     memcpy (boots[at].id, head->boot, WEFT_UUID_SIZE);
     boots[at].anchor = head->anchor;
+    boots[at].tag = tag_of (head->boot);
     ++*count;
   }
   const weft_anchor_t *known = &boots[at].anchor;
@@ -204,6 +212,11 @@ static uint64_t end_of (const work_t *self, const ctl_entry_t *entry)
 {
   uint64_t end_ns = entry->end_ns < entry->start_ns ? entry->start_ns : entry->end_ns;
   return wall (self, entry, end_ns);
+}
+
+static uint32_t host_of (const work_t *self, const ctl_entry_t *entry)
+{
+  return self->in->boots[self->in->boot_of[entry->instance]].tag;
 }
 
 static void note_orphan (work_t *self, ctl_subtask_t *subtask, uint8_t reason, uint16_t origin)
@@ -229,6 +242,7 @@ static void fill (const work_t *self, const ctl_entry_t *entry, ctl_subtask_t *s
   subtask->instruction = entry->instruction;
   memcpy (subtask->instance, instance->uuid, WEFT_UUID_SIZE);
   subtask->name = ctl_names_text (ctl_instances_names (self->in->instances), entry->name);
+  subtask->host = host_of (self, entry);
   subtask->start_ns = wall (self, entry, entry->start_ns);
   subtask->end_ns = end_of (self, entry);
   subtask->cpu_ns = entry->cpu_ns < CTL_ENTRY_CPU_LONG ? entry->cpu_ns : WEFT_NS_NONE;
@@ -237,6 +251,7 @@ static void fill (const work_t *self, const ctl_entry_t *entry, ctl_subtask_t *s
 static void fill_request (work_t *self, const ctl_entry_t *embed, ctl_subtask_t *subtask)
 {
   subtask->request = embed->link;
+  subtask->sender_host = host_of (self, embed);
   subtask->sent_ns = wall (self, embed, embed->start_ns);
   subtask->answered_ns = end_of (self, embed);
   if (!is_open (embed))
@@ -495,13 +510,20 @@ static int build (work_t *self)
     if (rc)
       return rc;
   }
+  out->hosts = count_hosts (self);
+  if (out->hosts > 1) {
+    if (self->in->learn)
+      ctl_hop_clock_learn (self->in->clock, out);
+    int rc = ctl_hop_clock_align (self->in->clock, out);
+    if (rc)
+      return rc;
+  }
   if (out->count > WEFT_SUBTASKS_PER_TASK_MAX) {
     /* what began first is kept: callers begin before what they call */
     qsort (out->subtasks, out->count, sizeof *out->subtasks, compare_starts);
     out->truncated += out->count - WEFT_SUBTASKS_PER_TASK_MAX;
     out->count = WEFT_SUBTASKS_PER_TASK_MAX;
   }
-  out->hosts = count_hosts (self);
   return ctl_execution_settle (out);
 }
 

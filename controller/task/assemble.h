@@ -19,6 +19,7 @@
 
 #include "../../common/batch.h"
 #include "entry.h"
+#include "hop_clock.h"
 #include "instances.h"
 #include "names.h"
 #include "peers.h"
@@ -29,6 +30,7 @@
 typedef struct {
   uint8_t id[WEFT_UUID_SIZE];
   weft_anchor_t anchor;
+  uint32_t tag; /* of the id, never 0 */
 } ctl_boot_t;
 /* The number of a batch's boot, made at first sight (room for WEFT_BOOTS_MAX); `guess` is looked at
  * first. */
@@ -47,6 +49,8 @@ typedef struct {
   const ctl_peers_t *peers;
   const ctl_boot_t *boots;
   const uint16_t *boot_of; /* by instance index */
+  ctl_hop_clock_t *clock;
+  int learn; /* the clock is told of this one */
 } ctl_assemble_t;
 
 /* entries: in any order, is sorted. `truncated`: copies that were not kept.

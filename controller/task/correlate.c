@@ -29,6 +29,7 @@ struct ctl_correlate_t {
   ctl_names_t *names;
   ctl_peers_t *peers;
   ctl_shed_t *shed;
+  ctl_hop_clock_t *clock;
   uint32_t open_max;
   uint64_t bytes_max;
   ctl_open_tasks_t tasks;
@@ -59,13 +60,14 @@ ctl_correlate_t *ctl_correlate_new_within (ctl_instances_t *instances, uint32_t 
                                                        : WEFT_OPEN_BYTES_MOST;
   self->peers = ctl_peers_new ();
   self->shed = ctl_shed_new ();
+  self->clock = ctl_hop_clock_new ();
   self->gather = malloc (TASK_ENTRIES_MAX * sizeof (const ctl_entry_t *));
   /* one batch may begin as many tasks as it has reports, after the last check of the bound */
   uint64_t entries = self->bytes_max / sizeof (ctl_entry_t) + CTL_ENTRY_LINES_MAX * WEFT_FRAME_MAX;
   int rc = ctl_open_tasks_begin (&self->tasks, self->open_max + WEFT_EVICTED_MAX + WEFT_FRAME_MAX,
                                  entries < CTL_NIL ? (uint32_t) entries : CTL_NIL - 1);
   ctl_wheel_begin (&self->wheel, &self->tasks);
-  if (rc || !self->peers || !self->shed || !self->gather)
+  if (rc || !self->peers || !self->shed || !self->clock || !self->gather)
     ctl_correlate_destroy (&self);
   return self;
 }
@@ -84,6 +86,7 @@ void ctl_correlate_destroy (ctl_correlate_t **self_p)
   free (self->gather);
   ctl_peers_destroy (&self->peers);
   ctl_shed_destroy (&self->shed);
+  ctl_hop_clock_destroy (&self->clock);
   free (self);
   *self_p = NULL;
 }
@@ -301,10 +304,12 @@ ctl_shed_t *ctl_correlate_shedder (ctl_correlate_t *self)
 
 /* ---- asking ----------------------------------------------------------------- */
 
+/* ret_duplicates NULL: it is looked at, no more. */
 static int assemble (ctl_correlate_t *self, const ctl_open_t *task, ctl_execution_t **ret_execution,
                      uint64_t *ret_duplicates)
 {
-  ctl_assemble_t with = {self->instances, self->peers, self->boot, self->boot_of};
+  ctl_assemble_t with = {self->instances, self->peers, self->boot,
+                         self->boot_of,   self->clock, ret_duplicates != NULL};
   uint32_t count = 0;
   for (uint32_t i = task->first; i != CTL_NIL; i = self->tasks.entry[i].next)
     self->gather[count++] = &self->tasks.entry[i];
@@ -332,6 +337,19 @@ int ctl_correlate_each (ctl_correlate_t *self, uint32_t instruction, uint64_t fr
   for (uint32_t i = 0; i < self->tasks.made && rc == 0; i++)
     if (self->tasks.task[i].flags & CTL_OPEN_USED)
       rc = visit (self, &self->tasks.task[i], instruction, from_ns, to_ns, fn, arg);
+  return rc;
+}
+
+int ctl_correlate_between (ctl_correlate_t *self, const uint8_t low[WEFT_TASK_ID_SIZE],
+                           const uint8_t high[WEFT_TASK_ID_SIZE], ctl_execution_fn *fn, void *arg)
+{
+  int rc = 0;
+  for (uint32_t i = 0; i < self->tasks.made && rc == 0; i++) {
+    const ctl_open_t *task = &self->tasks.task[i];
+    if (task->flags & CTL_OPEN_USED && memcmp (task->id, low, WEFT_TASK_ID_SIZE) >= 0 &&
+        memcmp (task->id, high, WEFT_TASK_ID_SIZE) <= 0)
+      rc = visit (self, task, 0, 0, UINT64_MAX, fn, arg);
+  }
   return rc;
 }
 

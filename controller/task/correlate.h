@@ -55,6 +55,9 @@ typedef int (ctl_execution_fn) (ctl_execution_t **execution_p, void *arg);
  * Stops with the callback's non-zero return. */
 int ctl_correlate_each (ctl_correlate_t *self, uint32_t instruction, uint64_t from_ns, uint64_t to_ns,
                         ctl_execution_fn *fn, void *arg);
+/* Those whose id lies within low..high, all of them. */
+int ctl_correlate_between (ctl_correlate_t *self, const uint8_t low[WEFT_TASK_ID_SIZE],
+                           const uint8_t high[WEFT_TASK_ID_SIZE], ctl_execution_fn *fn, void *arg);
 /* The execution with this task id. WEFT_E_NOT_FOUND. */
 int ctl_correlate_find (ctl_correlate_t *self, const uint8_t task[WEFT_TASK_ID_SIZE],
                         ctl_execution_t **ret_execution);

@@ -3,13 +3,16 @@
  * the store, a frame of the control socket. Only what cannot be derived is kept;
  * unpacking settles again, so damaged bytes cannot make a damaged tree.
  *
- *   execution = [ version, task, truncated, hosts, origin, text, subtasks ]
+ *   execution = [ version, task, truncated, hosts, origin, text, subtasks
+ *                 , aligned, uncertainty, host or 0: of several ]
  *   text      = [ str … ]                    origin, service, vm, name are places in it
  *   subtasks  = [ subtask … ]
  *   subtask   = [ id, request, caller, hop, error, answered, inside, status, orphan, instruction,
  *                 instance, pid, service, vm, name, start, end - start, cpu or nil, sent, answered - sent
  *                 (of an opaque leaf alone) , calls, bytes out, bytes in, wait
- *                 (of others, where it is not 0) , alone ]
+ *                 (of others, where it is not 0 or what follows is there) , alone
+ *                 (of several hosts) , host, sender's host, shift, sender's shift ]
+ *   shift     = twice the amount, one less where it is negative
  *
  * Later versions append; a reader skips what it does not know. A change that it
  * could not skip raises `version`. */
@@ -28,6 +31,9 @@
 #define SUBTASK_FIELDS 20u
 #define ALONE_FIELDS   21u
 #define OPAQUE_FIELDS  24u
+#define CLOCK_FIELDS   4u  /* behind those of either */
+#define HOST_FIELDS    10u /* of a head that says whose clock it is */
+#define SHIFT_MAX      (1ull << 62)
 #define LOOK_BACK      64u /* texts searched for an equal one: a task has few, and hostile ones may not cost n^2 */
 #define TEXT_MAX       (WEFT_SUBTASKS_PER_TASK_MAX * 3u + 1u)
 
@@ -54,10 +60,26 @@ static void pack_bytes (msgpack_packer *pk, const uint8_t *bytes, size_t size)
   msgpack_pack_bin_body (pk, bytes, size);
 }
 
-static void pack_subtask (msgpack_packer *pk, const ctl_subtask_t *subtask, texts_t *texts)
+static uint64_t shift_out (int64_t ns)
 {
-  int opaque = subtask->hop == CTL_HOP_OPAQUE;
-  msgpack_pack_array (pk, opaque ? OPAQUE_FIELDS : subtask->alone ? ALONE_FIELDS : SUBTASK_FIELDS);
+  return ns < 0 ? (uint64_t) -ns * 2 - 1 : (uint64_t) ns * 2;
+}
+
+static void pack_clock (msgpack_packer *pk, const ctl_subtask_t *subtask)
+{
+  msgpack_pack_uint32 (pk, subtask->host);
+  msgpack_pack_uint32 (pk, subtask->sender_host);
+  msgpack_pack_uint64 (pk, shift_out (subtask->shift_ns));
+  msgpack_pack_uint64 (pk, shift_out (subtask->sender_shift_ns));
+}
+
+static void pack_subtask (msgpack_packer *pk, const ctl_subtask_t *subtask, int several_hosts, texts_t *texts)
+{
+  int opaque = subtask->hop == CTL_HOP_OPAQUE, alone = subtask->alone || several_hosts;
+  msgpack_pack_array (pk, (opaque  ? OPAQUE_FIELDS
+                           : alone ? ALONE_FIELDS
+                                   : SUBTASK_FIELDS) +
+                              (several_hosts ? CLOCK_FIELDS : 0));
   msgpack_pack_uint64 (pk, subtask->id);
   msgpack_pack_uint64 (pk, subtask->request);
   msgpack_pack_uint64 (pk, subtask->caller);
@@ -81,14 +103,16 @@ static void pack_subtask (msgpack_packer *pk, const ctl_subtask_t *subtask, text
     msgpack_pack_uint64 (pk, subtask->cpu_ns);
   msgpack_pack_uint64 (pk, subtask->sent_ns);
   msgpack_pack_uint64 (pk, subtask->answered_ns - subtask->sent_ns);
-  if (!opaque && subtask->alone)
+  if (!opaque && alone)
     msgpack_pack_uint8 (pk, subtask->alone);
-  if (!opaque)
-    return;
-  msgpack_pack_uint32 (pk, subtask->calls);
-  msgpack_pack_uint64 (pk, subtask->bytes_out);
-  msgpack_pack_uint64 (pk, subtask->bytes_in);
-  msgpack_pack_uint64 (pk, subtask->wait_ns);
+  if (opaque) {
+    msgpack_pack_uint32 (pk, subtask->calls);
+    msgpack_pack_uint64 (pk, subtask->bytes_out);
+    msgpack_pack_uint64 (pk, subtask->bytes_in);
+    msgpack_pack_uint64 (pk, subtask->wait_ns);
+  }
+  if (several_hosts)
+    pack_clock (pk, subtask);
 }
 
 /* The subtasks are packed first, aside, because their texts stand before them. */
@@ -100,9 +124,9 @@ static int pack_both (const ctl_execution_t *self, texts_t *texts, msgpack_sbuff
   msgpack_packer_init (&pk, subtasks, msgpack_sbuffer_write);
   int rc = msgpack_pack_array (&pk, self->count);
   for (uint32_t i = 0; i < self->count; i++)
-    pack_subtask (&pk, &self->subtasks[i], texts);
+    pack_subtask (&pk, &self->subtasks[i], self->hosts > 1, texts);
   msgpack_packer_init (&pk, out, msgpack_sbuffer_write);
-  rc |= msgpack_pack_array (&pk, HEAD_FIELDS);
+  rc |= msgpack_pack_array (&pk, HOST_FIELDS);
   rc |= msgpack_pack_uint32 (&pk, PACK_VERSION);
   pack_bytes (&pk, self->task, WEFT_TASK_ID_SIZE);
   rc |= msgpack_pack_uint32 (&pk, self->truncated);
@@ -115,6 +139,9 @@ static int pack_both (const ctl_execution_t *self, texts_t *texts, msgpack_sbuff
     rc |= msgpack_pack_str_body (&pk, texts->text[i], size);
   }
   rc |= msgpack_sbuffer_write (out, subtasks->data, subtasks->size);
+  rc |= msgpack_pack_uint8 (&pk, self->aligned);
+  rc |= msgpack_pack_uint64 (&pk, self->clock_uncertainty_ns);
+  rc |= msgpack_pack_uint32 (&pk, self->hosts > 1 || !self->count ? 0 : self->subtasks[0].host);
   return rc ? WEFT_E_NOMEM : 0;
 }
 
@@ -227,6 +254,20 @@ static void unpack_texts (unpack_t *self, ctl_execution_t *out)
   }
 }
 
+static int64_t shift (unpack_t *self)
+{
+  uint64_t value = number (self, SHIFT_MAX);
+  return value & 1 ? -(int64_t) (value / 2) - 1 : (int64_t) (value / 2);
+}
+
+static void unpack_clock (unpack_t *self, ctl_subtask_t *out)
+{
+  out->host = (uint32_t) number (self, UINT32_MAX);
+  out->sender_host = (uint32_t) number (self, UINT32_MAX);
+  out->shift_ns = shift (self);
+  out->sender_shift_ns = shift (self);
+}
+
 static void unpack_subtask (unpack_t *self, ctl_subtask_t *out)
 {
   uint32_t fields = array (self, SUBTASK_FIELDS, UINT32_MAX);
@@ -262,8 +303,27 @@ static void unpack_subtask (unpack_t *self, ctl_subtask_t *out)
     known = ALONE_FIELDS;
     out->alone = (uint8_t) number (self, 1);
   }
+  if (fields >= known + CLOCK_FIELDS) {
+    known += CLOCK_FIELDS;
+    unpack_clock (self, out);
+  }
   if (!self->rc)
     skip (self, fields - known);
+}
+
+/* What was written before hosts were told has none. */
+static void unpack_hosts (unpack_t *self, uint32_t fields, ctl_execution_t *out)
+{
+  if (fields < HOST_FIELDS) {
+    skip (self, fields - HEAD_FIELDS);
+    return;
+  }
+  out->aligned = (uint8_t) number (self, 1);
+  out->clock_uncertainty_ns = number (self, INT64_MAX);
+  uint32_t host = (uint32_t) number (self, UINT32_MAX);
+  for (uint32_t i = 0; host && i < out->count; i++)
+    out->subtasks[i].host = out->subtasks[i].sender_host = host;
+  skip (self, fields - HOST_FIELDS);
 }
 
 static void unpack_execution (unpack_t *self, ctl_execution_t *out)
@@ -290,7 +350,7 @@ static void unpack_execution (unpack_t *self, ctl_execution_t *out)
   for (; out->count < count && !self->rc; out->count++)
     unpack_subtask (self, &out->subtasks[out->count]);
   if (!self->rc)
-    skip (self, fields - HEAD_FIELDS);
+    unpack_hosts (self, fields, out);
   if (!self->rc && self->at.at != self->at.end)
     self->rc = WEFT_E_MALFORMED;
 }

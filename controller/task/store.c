@@ -447,11 +447,11 @@ static int is_full (ctl_store_t *self)
 {
   if (!self->bytes_max)
     return 0;
-  sqlite3_stmt *statement = self->statement[CTL_STATEMENT_PAGES];
+  sqlite3_stmt *statement = self->statement[CTL_STATEMENT_BYTES];
   int rc = sqlite3_step (statement);
-  uint64_t pages = rc == SQLITE_ROW ? (uint64_t) sqlite3_column_int64 (statement, 0) : 0;
+  uint64_t bytes = rc == SQLITE_ROW ? (uint64_t) sqlite3_column_int64 (statement, 0) : 0;
   sqlite3_reset (statement);
-  return pages * 4096 > self->bytes_max;
+  return bytes > self->bytes_max;
 }
 
 /* The first burst and the tasks in it. */
@@ -490,7 +490,7 @@ int ctl_store_tidy (ctl_store_t *self, uint64_t now_ns)
   int64_t count = rc == SQLITE_ROW ? sqlite3_column_int64 (statement, 1) : 0;
   uint64_t end_ns = rc == SQLITE_ROW ? (uint64_t) sqlite3_column_int64 (statement, 2) : UINT64_MAX;
   int status = ctl_store_done (self, CTL_STATEMENT_OLDEST, rc);
-  self->oldest_end_ns = end_ns;
+  self->oldest_end_ns = end_ns == UINT64_MAX ? 0 : end_ns;
   is_old = self->age_max_ns && now_ns > self->age_max_ns && end_ns < now_ns - self->age_max_ns;
   if (status || rc != SQLITE_ROW || (!is_old && !is_full (self)))
     return status;

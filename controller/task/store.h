@@ -40,6 +40,8 @@ typedef int (ctl_store_summary_fn) (const ctl_summary_t *summary, void *arg);
  * execution. */
 int ctl_store_skim (ctl_store_t *self, uint64_t from_ns, uint64_t to_ns, ctl_store_summary_fn *wants,
                     int (*fn) (ctl_execution_t **execution_p, void *arg), void *arg);
+/* How many at most. */
+uint64_t ctl_store_count (ctl_store_t *self, uint64_t from_ns, uint64_t to_ns);
 /* By a prefix of the hex task id (4-32 digits). WEFT_E_NOT_FOUND;
  * WEFT_E_BUSY: several begin so, *ret_count of them. */
 int ctl_store_find (ctl_store_t *self, const char *prefix, ctl_execution_t **ret_execution,

@@ -34,6 +34,7 @@
   XX (DROP, "DELETE FROM task WHERE n >= ?1 AND n < ?2")                                                     \
   XX (ADD_BURST, "INSERT OR REPLACE INTO burst VALUES (?1, ?2, ?3, ?4, ?5, ?6)")                             \
   XX (BURSTS, "SELECT first, sums FROM burst WHERE until_ns >= ?1 AND from_ns <= ?2 ORDER BY first")         \
+  XX (IN_BURSTS, "SELECT sum (count) FROM burst WHERE until_ns >= ?1 AND from_ns <= ?2")                     \
   XX (BURST_OF, "SELECT first, count, from_ns, until_ns, end_ns, sums FROM burst WHERE first <= ?1 "         \
                 "ORDER BY first DESC LIMIT 1")                                                               \
   XX (BOUNDS, "UPDATE burst SET from_ns = min (from_ns, ?2), until_ns = max (until_ns, ?3), "                \
@@ -44,8 +45,8 @@
   XX (NAMES, "SELECT n, text FROM name ORDER BY n")                                                          \
   XX (SET_FACT, "INSERT OR REPLACE INTO fact VALUES (?1, ?2)")                                               \
   XX (GET_FACT, "SELECT value FROM fact WHERE key = ?1")                                                     \
-  XX (PAGES, "SELECT (SELECT page_count FROM pragma_page_count) - "                                          \
-             "(SELECT freelist_count FROM pragma_freelist_count)")
+  XX (BYTES, "SELECT ((SELECT page_count FROM pragma_page_count) - (SELECT freelist_count FROM "             \
+             "pragma_freelist_count)) * (SELECT page_size FROM pragma_page_size)")
 typedef enum {
 #define XX(name, sql) CTL_STATEMENT_##name,
   CTL_STATEMENT_MAP (XX)

@@ -96,6 +96,17 @@ int ctl_store_skim (ctl_store_t *self, uint64_t from_ns, uint64_t to_ns, ctl_sto
   return walk (self, from_ns, to_ns, skim_one, &skim);
 }
 
+uint64_t ctl_store_count (ctl_store_t *self, uint64_t from_ns, uint64_t to_ns)
+{
+  sqlite3_stmt *statement = self->statement[CTL_STATEMENT_IN_BURSTS];
+  sqlite3_bind_int64 (statement, 1, bound (from_ns));
+  sqlite3_bind_int64 (statement, 2, bound (to_ns));
+  uint64_t count =
+      sqlite3_step (statement) == SQLITE_ROW ? (uint64_t) sqlite3_column_int64 (statement, 0) : 0;
+  sqlite3_reset (statement);
+  return count + (self->tail.dirty ? self->tail.count : 0);
+}
+
 /* ---- each ----------------------------------------------------------------------- */
 
 typedef struct {

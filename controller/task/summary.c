@@ -4,14 +4,6 @@
 #include <endian.h>
 #include <string.h>
 
-int ctl_execution_has_error (const ctl_execution_t *execution)
-{
-  for (uint32_t i = 0; i < execution->count; i++)
-    if (execution->subtasks[i].error != WEFT_ERROR_NONE && execution->subtasks[i].hop != CTL_HOP_OPAQUE)
-      return 1;
-  return execution->count && execution->subtasks[0].status >= 500;
-}
-
 void ctl_summary_of (const ctl_execution_t *execution, ctl_summary_t *ret_summary)
 {
   *ret_summary = (ctl_summary_t){.start_ns = execution->start_ns,
@@ -24,7 +16,7 @@ void ctl_summary_of (const ctl_execution_t *execution, ctl_summary_t *ret_summar
                                  .kind = (uint8_t) execution->kind,
                                  .complete = execution->complete,
                                  .reason = execution->reason,
-                                 .error = (uint8_t) ctl_execution_has_error (execution)};
+                                 .error = (uint8_t) ctl_execution_failed (execution)};
   memcpy (ret_summary->task, execution->task, WEFT_TASK_ID_SIZE);
   memcpy (ret_summary->hops, execution->hops, sizeof ret_summary->hops);
 }

@@ -29,13 +29,9 @@ typedef struct {
   uint32_t truncated;
   uint8_t kind; /* ctl_kind_t */
   uint8_t complete, reason;
-  uint8_t error; /* as ctl_execution_has_error */
+  uint8_t error; /* as ctl_execution_failed */
 } ctl_summary_t;
 
-/* An answer of 500 inside is the caller's to judge; a request without a regular answer
- * is an error whatever the caller made of it. An opaque call is his to judge, too: a
- * connect that fails may be the first of two addresses. */
-int ctl_execution_has_error (const ctl_execution_t *execution);
 /* Borrows the execution's texts. */
 void ctl_summary_of (const ctl_execution_t *execution, ctl_summary_t *ret_summary);
 /* Texts become numbers of `names`. WEFT_E_NOMEM. */

@@ -6,6 +6,7 @@
 
 #include "../../common/status.h"
 #include "by_id.h"
+#include "hop_clock.h"
 #include "text.h"
 
 const char *ctl_hop_text (ctl_hop_t hop)
@@ -107,6 +108,7 @@ static void take_request (ctl_subtask_t *into, const ctl_subtask_t *from)
   into->caller = from->caller;
   into->orphan = from->orphan;
   into->alone = from->alone;
+  into->sender_host = from->sender_host;
   into->sent_ns = from->sent_ns;
   into->answered_ns = from->answered_ns;
   if (ctl_subtask_is_leaf (from) && from->answered)
@@ -198,9 +200,24 @@ static int join (ctl_execution_t *self)
   return 0;
 }
 
+/* Two parts of one host each may be of two. Parts that do not say whose clock it was: as many as one knew of. */
+static void count_hosts (ctl_execution_t *self, uint32_t others)
+{
+  uint32_t first = 0;
+  self->hosts = others > self->hosts ? others : self->hosts;
+  for (uint32_t i = 0; i < self->count && self->hosts < 2; i++) {
+    uint32_t host = self->subtasks[i].host;
+    first = first ? first : host;
+    if (host && host != first)
+      self->hosts = 2;
+  }
+}
+
 int ctl_execution_merge (ctl_execution_t *self, ctl_execution_t *other)
 {
   uint32_t count = self->count + other->count;
+  ctl_hop_clock_restore (self);
+  ctl_hop_clock_restore (other);
   ctl_subtask_t *grown = realloc (self->subtasks, (count ? count : 1) * sizeof *grown);
   if (!grown)
     return WEFT_E_NOMEM;
@@ -209,7 +226,6 @@ int ctl_execution_merge (ctl_execution_t *self, ctl_execution_t *other)
     memcpy (grown + self->count, other->subtasks, other->count * sizeof *grown);
   self->count = count;
   self->truncated += other->truncated;
-  self->hosts = other->hosts > self->hosts ? other->hosts : self->hosts;
   if (!self->origin[0])
     self->origin = other->origin;
   other->count = other->truncated = 0;
@@ -227,5 +243,8 @@ int ctl_execution_merge (ctl_execution_t *self, ctl_execution_t *other)
     self->truncated += self->count - WEFT_SUBTASKS_PER_TASK_MAX;
     self->count = WEFT_SUBTASKS_PER_TASK_MAX;
   }
-  return ctl_execution_settle (self);
+  count_hosts (self, other->hosts);
+  if (self->hosts > 1)
+    rc = ctl_hop_clock_align (NULL, self);
+  return rc ? rc : ctl_execution_settle (self);
 }

@@ -70,6 +70,8 @@ typedef struct {
   uint64_t wait_ns;                 /* of an opaque leaf, as the three after it; of others 0 */
   uint64_t bytes_out, bytes_in;
   uint32_t calls;
+  uint32_t host, sender_host;        /* whose clock; 0: not known. Equal numbers: the same kernel */
+  int64_t shift_ns, sender_shift_ns; /* in start and end, in sent and answered (hop_clock.h) */
 } ctl_subtask_t;
 
 /* Stands for what was asked of somebody who did not tell of it: its id is no caller's. */
@@ -81,12 +83,14 @@ static inline int ctl_subtask_is_leaf (const ctl_subtask_t *subtask)
 typedef struct {
   uint8_t task[WEFT_TASK_ID_SIZE];
   ctl_kind_t kind;
-  uint8_t complete;     /* see design: root answered, all answered, no one-sided request */
-  uint8_t reason;       /* weft_reason_t of an orphan */
-  uint32_t instruction; /* that started it, 0: none */
-  uint32_t hosts;       /* how many kernels' clocks are in it; 1: all times compare */
-  const char *name;     /* of the root subtask */
-  const char *origin;   /* of an orphan: the service it came from; "" of a task. Never NULL */
+  uint8_t complete;              /* see design: root answered, all answered, no one-sided request */
+  uint8_t reason;                /* weft_reason_t of an orphan */
+  uint32_t instruction;          /* that started it, 0: none */
+  uint32_t hosts;                /* how many kernels' clocks are in it; 1: all times compare */
+  uint8_t aligned;               /* times of other hosts are shifted to the clock of the top's */
+  uint64_t clock_uncertainty_ns; /* of such times; 0 where not aligned */
+  const char *name;              /* of the root subtask */
+  const char *origin;            /* of an orphan: the service it came from; "" of a task. Never NULL */
   uint64_t start_ns, duration_ns;
   ctl_subtask_t *subtasks; /* parents before children, siblings by start */
   uint32_t count;

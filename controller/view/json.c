@@ -97,6 +97,8 @@ static json_t *subtask_json (const ctl_execution_t *execution, const ctl_links_t
   rc |= json_object_set_new (json, "cpu_ns",
                              subtask->cpu_ns == WEFT_NS_NONE ? json_null () : count (subtask->cpu_ns));
   rc |= json_object_set_new (json, "hop", json_string (ctl_hop_text (subtask->hop)));
+  if (subtask->shift_ns)
+    rc |= json_object_set_new (json, "clock_shift_ns", json_integer (subtask->shift_ns));
   rc |= json_object_set_new (json, "links", links_json (links, index));
   if (subtask->hop == CTL_HOP_OPAQUE) {
     rc |= json_object_set_new (json, "calls", count (subtask->calls));
@@ -115,6 +117,8 @@ static json_t *subtask_json (const ctl_execution_t *execution, const ctl_links_t
 static uint64_t uncertainty_ns (const ctl_execution_t *execution)
 {
   uint64_t most_ns = 0;
+  if (execution->aligned)
+    return execution->clock_uncertainty_ns;
   for (uint32_t i = 0; i < execution->count && execution->hosts > 1; i++) {
     const ctl_subtask_t *hop = &execution->subtasks[i];
     if (hop->hop != CTL_HOP_PROVEN)
@@ -169,7 +173,7 @@ json_t *ctl_json_execution (const ctl_execution_t *execution)
   rc |= json_object_set_new (json, "critical_path", path);
   rc |= json_object_set_new (json, "subtasks", subtasks);
   rc |= json_object_set_new (json, "hops", hops_json (execution));
-  rc |= json_object_set_new (json, "clock", json_string ("raw"));
+  rc |= json_object_set_new (json, "clock", json_string (execution->aligned ? "aligned" : "raw"));
   rc |= json_object_set_new (json, "clock_uncertainty_ns", count (uncertainty_ns (execution)));
   if (rc) {
     json_decref (json);

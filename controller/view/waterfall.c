@@ -317,7 +317,12 @@ static void print_foot (const fall_t *self)
     ctl_style_number (number, sizeof number, folded);
     ctl_wrap_item (&wrap, "%s folded: --full shows them", number);
   }
-  if (execution->hosts > 1)
+  char ms[32];
+  ctl_style_ms (ms, sizeof ms, execution->clock_uncertainty_ns);
+  if (execution->aligned)
+    ctl_wrap_item (&wrap, "clock: %u hosts, aligned %s %s ms", execution->hosts,
+                   self->style->utf8 ? "±" : "+-", ms);
+  else if (execution->hosts > 1)
     ctl_wrap_item (&wrap, "clock: %u hosts, raw", execution->hosts);
   else
     ctl_wrap_item (&wrap, "clock: one host");

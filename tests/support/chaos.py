@@ -4,6 +4,7 @@ seed, and says what a replay must then find. Knows the file by common/PROTOCOL.m
 import dataclasses
 import struct
 
+import msgpack
 import recording
 
 SAME, SUBSET, TREES, ALIVE = "same bytes", "no other parents", "same trees", "no crash"
@@ -58,14 +59,21 @@ def skew(rng, head, frames):
     """Every instance on a host of its own, whose clocks are minutes or hours off."""
     hosts = {}
 
+    def host_of(instance):
+        return hosts.setdefault(instance, (rng.randbytes(16), rng.randrange(-7200, 7200) * 10**9))
+
     def moved(frame):
+        if frame.kind == recording.HELLO:
+            message = msgpack.unpackb(frame.data, strict_map_key=False)
+            message[3]["boot"], _ = host_of(message[3]["instance"])
+            return recording.Frame(msgpack.packb(message))
         if frame.kind != recording.BATCH:
             return frame
-        boot, shift = hosts.setdefault(frame.instance, (rng.randbytes(16), rng.randrange(-7200, 7200) * 10**9))
+        boot, shift = host_of(frame.instance)
         data = bytearray(frame.data)
         data[42:58] = boot
-        (real,) = struct.unpack_from(">Q", data, 77)
-        struct.pack_into(">Q", data, 77, real + shift)
+        (real,) = struct.unpack_from(">Q", data, 78)
+        struct.pack_into(">Q", data, 78, real + shift)
         return recording.Frame(bytes(data))
 
     frames = list(map(moved, frames))

@@ -32,6 +32,21 @@ def wrong_parents(now, before):
             [k[1] for k in before if k[0] == key[0]]]
 
 
+def places(lines):
+    """{(task, id): (start after the top's, how far that may be off)} of what stands on one clock."""
+    return {(execution["task"], each["id"]): (each["start_ns"] - execution["start_ns"],
+                                              execution["clock_uncertainty_ns"])
+            for execution in replays.parse(lines) for each in execution["subtasks"]
+            if execution["clock"] == "aligned" or execution["clock_uncertainty_ns"] == 0}
+
+
+def misplaced(lines, sound):
+    """Subtasks that are further from where they belong than is told; None: nothing was aligned at all."""
+    truth = places(sound)
+    now = {key: place for key, place in places(lines).items() if place[1] and key in truth}
+    return [key for key, (start, off) in now.items() if abs(start - truth[key][0]) > off] if now else None
+
+
 def faults_of(harm, numbers, lines, sound):
     faults = ["%s is %s, not %s" % (key, numbers[key], wanted)
               for key, wanted in harm.expect.items() if numbers[key] != wanted]
@@ -41,6 +56,11 @@ def faults_of(harm, numbers, lines, sound):
         faults.append("the answer differs from that of the unharmed recording")
     if harm.promise == chaos.TREES and parents(lines) != parents(sound):
         faults.append("the trees differ from those of the unharmed recording")
+    if harm.promise == chaos.TREES:
+        wrong = misplaced(lines, sound)
+        faults += ["no execution was put on one clock"] if wrong is None else []
+        faults += ["%d subtasks are further off than told, the first %s in task %s"
+                   % (len(wrong), *reversed(wrong[0]))] if wrong else []
     if harm.promise == chaos.SUBSET:
         wrong = wrong_parents(parents(lines), parents(sound))
         faults += ["%d wrong parents, the first of %s in task %s" % (len(wrong), *reversed(wrong[0]))] if wrong else []

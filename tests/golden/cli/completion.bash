@@ -7,7 +7,7 @@ _weft ()
   else
     case ${COMP_WORDS[1]} in
       profile) words="--all --for --on --root --embed --capture --match --match-header --exclude --sample --max --carrier --embed-to --json --controller --keys --plain-tcp --verbose --help" ;;
-      controller) words="--listen --journal --journal-max --journal-age --store --tasks-max --memory-max --otlp --background --idle-exit --controller --keys --plain-tcp --verbose --help" ;;
+      controller) words="--listen --journal --journal-max --journal-age --store --store-max --store-age --tasks-max --memory-max --otlp --background --idle-exit --controller --keys --plain-tcp --verbose --help" ;;
       run) words="--service --controller --keys --plain-tcp --verbose --help" ;;
       attach) words="--all --service --any --json --controller --keys --plain-tcp --verbose --help" ;;
       detach) words="--all --json --controller --keys --plain-tcp --verbose --help" ;;

@@ -232,11 +232,13 @@ static void test_the_row_grows_at_its_end (void **state)
   assert_int_equal (keep_row (&execution, &rows), 0);
   ctl_execution_destroy (&execution);
   uint8_t *row = rows.row[0];
-  /* the one subtask: an array of 24, the last four of 1, 3, 9 and 5 bytes */
+  /* the one subtask: an array of 24, the last four of 1, 3, 9 and 5 bytes; behind it three fields of the head */
   uint8_t *array = memmem (row, rows.size[0], "\x91\xdc\x00\x18\x0b", 5);
   assert_non_null (array);
   array[3] = 20;
-  assert_int_equal (ctl_execution_unpack (row, rows.size[0] - (1 + 3 + 9 + 5), &execution), 0);
+  assert_int_equal (row[0], 0x9a);
+  row[0] = 0x97;
+  assert_int_equal (ctl_execution_unpack (row, rows.size[0] - (1 + 3 + 9 + 5) - (1 + 1 + 5), &execution), 0);
   assert_int_equal (execution->subtasks[0].hop, CTL_HOP_OPAQUE);
   assert_int_equal (execution->subtasks[0].calls, 0);
   ctl_execution_destroy (&execution);

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A store of the schema before is carried over; a file that was cut off or damaged is opened with what is
+ * whole, or refused in one line. */
+#include "stored.h"
+
+#include <string.h>
+
+/* As schema 1 wrote it. */
+static const char schema_1[] =
+    "CREATE TABLE task (id BLOB PRIMARY KEY, instruction INTEGER NOT NULL, kind INTEGER NOT NULL, "
+    "name TEXT NOT NULL, start_ns INTEGER NOT NULL, duration_ns INTEGER NOT NULL, complete INTEGER NOT NULL, "
+    "errors INTEGER NOT NULL, data BLOB NOT NULL) WITHOUT ROWID;"
+    "CREATE INDEX task_start ON task (start_ns); CREATE INDEX task_instruction ON task (instruction, "
+    "start_ns);"
+    "PRAGMA user_version = 1;";
+
+static void write_schema_1 (stored_t *self)
+{
+  sqlite3 *db;
+  sqlite3_stmt *insert;
+  assert_int_equal (sqlite3_open (self->path, &db), SQLITE_OK);
+  assert_int_equal (sqlite3_exec (db, schema_1, NULL, NULL, NULL), SQLITE_OK);
+  assert_int_equal (
+      sqlite3_prepare_v2 (db, "INSERT INTO task VALUES (?1, 7, 0, 'x', ?2, 5, 1, 0, ?3)", -1, &insert, NULL),
+      SQLITE_OK);
+  for (uint32_t i = 0; i < self->count; i++) {
+    void *data;
+    size_t size;
+    assert_int_equal (ctl_execution_pack (self->execution[i], &data, &size), 0);
+    sqlite3_bind_blob (insert, 1, self->execution[i]->task, 16, SQLITE_STATIC);
+    sqlite3_bind_int64 (insert, 2, (int64_t) self->execution[i]->start_ns);
+    sqlite3_bind_blob (insert, 3, data, i == 3 ? 5 : (int) size, SQLITE_STATIC); /* one is damaged */
+    assert_int_equal (sqlite3_step (insert), SQLITE_DONE);
+    sqlite3_reset (insert);
+    free (data);
+  }
+  sqlite3_finalize (insert);
+  sqlite3_exec (db, "UPDATE task SET instruction = 41 WHERE id = (SELECT id FROM task LIMIT 1)", NULL, NULL,
+                NULL);
+  sqlite3_close (db);
+}
+
+static void test_the_schema_before_is_carried_over (void **state)
+{
+  stored_t *self = *state;
+  write_schema_1 (self);
+  assert_int_equal (stored_open (self), 0);
+  assert_int_equal (stored_number (self), STORED_TREES - 1); /* S4: what cannot be read is left behind */
+  assert_int_equal (ctl_store_last_instruction (self->store), 41);
+  for (uint32_t i = 0; i < self->count; i++) {
+    char hex[33] = "";
+    ctl_execution_t *found = NULL;
+    uint32_t count = 0;
+    weft_hex_put (hex, self->execution[i]->task, 16);
+    assert_int_equal (ctl_store_find (self->store, hex, &found, &count), i == 3 ? WEFT_E_NOT_FOUND : 0);
+    if (found)
+      assert_int_equal (found->count, self->execution[i]->count);
+    ctl_execution_destroy (&found);
+  }
+  ctl_store_destroy (&self->store);
+  assert_int_equal (stored_open (self), 0); /* once */
+  assert_int_equal (stored_number (self), STORED_TREES - 1);
+  stored_put_all (self);
+  assert_int_equal (stored_number (self), STORED_TREES);
+  assert_int_equal (ctl_store_last_instruction (self->store), 41);
+}
+
+static void read_file (const char *from, uint8_t **ret_data, size_t *ret_size)
+{
+  FILE *file = fopen (from, "re");
+  assert_non_null (file);
+  fseek (file, 0, SEEK_END);
+  *ret_size = (size_t) ftell (file);
+  rewind (file);
+  *ret_data = malloc (*ret_size + 1);
+  assert_int_equal (fread (*ret_data, 1, *ret_size, file), *ret_size);
+  fclose (file);
+}
+
+static void write_back (const char *path, const uint8_t *data, size_t size)
+{
+  FILE *file = fopen (path, "we");
+  assert_non_null (file);
+  assert_int_equal (fwrite (data, 1, size, file), size);
+  fclose (file);
+}
+
+/* Whatever is left of it: no crash, no more than there was, one line or an answer. */
+static void use (stored_t *self, uint32_t *opened)
+{
+  uint32_t count = 0;
+  self->why[0] = 0;
+  int rc = stored_open (self);
+  if (rc) {
+    assert_true (rc < 0 && self->why[0] && !strchr (self->why, '\n'));
+    return;
+  }
+  ++*opened;
+  rc = ctl_store_each (self->store, 0, 0, UINT64_MAX, stored_count_one, &count);
+  assert_true (rc <= 0 && count <= STORED_TREES);
+  rc = ctl_store_put (self->store, self->execution[0]);
+  assert_true (rc <= 0);
+  assert_true (ctl_store_commit (self->store) <= 0);
+  ctl_store_destroy (&self->store);
+}
+
+static void test_torn_and_damaged_files (void **state)
+{
+  stored_t *self = *state;
+  uint8_t *data;
+  size_t size;
+  uint32_t opened = 0, cuts = 0;
+  const char *given = getenv ("WEFT_SEED");
+  uint64_t seed = given ? strtoull (given, NULL, 10) : weft_mono_ns ();
+  printf ("WEFT_SEED=%llu\n", (unsigned long long) seed);
+  weft_ids_t random = {{seed, seed + 1, seed + 2, 7}};
+  assert_int_equal (stored_open (self), 0);
+  stored_put_all (self);
+  ctl_store_destroy (&self->store); /* the log is carried over */
+  read_file (self->path, &data, &size);
+  for (size_t cut = 0; cut < size; cut += 1 + weft_ids_next (&random) % 3000, cuts++) {
+    stored_unlink (self);
+    write_back (self->path, data, cut);
+    use (self, &opened);
+  }
+  for (uint32_t n = 0; n < 150; n++) {
+    uint8_t *harmed = malloc (size);
+    memcpy (harmed, data, size);
+    for (uint32_t k = 0; k < 1 + n % 20; k++)
+      harmed[weft_ids_next (&random) % size] ^= (uint8_t) (1u << weft_ids_next (&random) % 8);
+    stored_unlink (self);
+    write_back (self->path, harmed, size);
+    use (self, &opened);
+    free (harmed);
+  }
+  free (data);
+  assert_true (cuts > 20 && opened > 0);
+}
+
+int main (void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown (name, stored_setup, stored_teardown)
+  const struct CMUnitTest tests[] = {
+      TEST (test_the_schema_before_is_carried_over),
+      TEST (test_torn_and_damaged_files),
+  };
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
