@@ -92,7 +92,7 @@ def test_right_about_a_jvm_that_refuses(stage, jdk, option, why):
 
 def test_right_about_what_is_in_the_way(stage, tmp_path):
     plain = victims.build(tmp_path)
-    cases = [(plain, "filtered", "seccomp"), (victims.build(tmp_path, "-static", name="static"), "poll", "statically linked"),
+    cases = [(plain, "uneven", "seccomp"), (victims.build(tmp_path, "-static", name="static"), "poll", "statically linked"),
              (plain, "poll", None)]
     for program, mode, why in cases:
         victim = victims.Victim(stage, program, mode)

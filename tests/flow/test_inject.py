@@ -393,9 +393,47 @@ def test_a_static_program_is_refused(stage, controller, tmp_path):
     victim.goes_on()
 
 
-def test_a_process_that_filters_its_calls_is_refused(stage, controller, program):
-    victim = victims.Victim(stage, program, "filtered")
-    one_line(stage.weft("attach", "--any", victim.pid, check=False), "seccomp", "weft run")
+@root
+def test_a_filter_that_does_not_allow_it_is_read_first(stage, controller, program):
+    """The call would end it: it is named instead."""
+    victim = victims.Victim(stage, program, "forbidden")
+    one_line(stage.weft("attach", "--any", victim.pid, check=False), "seccomp", r"\((memfd_create|restart_syscall)\)", "weft run")
+    victim.goes_on()
+    uneven = victims.Victim(stage, program, "uneven")
+    one_line(stage.weft("attach", "--any", uneven.pid, check=False), "seccomp", "differently", "weft run")
+    uneven.goes_on()
+
+
+@root
+@pytest.mark.parametrize("mode", ["filtered", "allowed"])
+def test_a_filter_that_allows_it(stage, controller, program, mode):
+    """One that allows everything, and one that ends the process at every call that we do not know of, while the probe
+    embeds and captures."""
+    victim = victims.Victim(stage, program, mode)
+    instruct(stage, "--on", "*")
+    for _ in range(2):
+        attach(stage, victim.pid)
+        processes.wait_until(lambda: state(victim.pid)[0] == ACTIVE, 5, "active probe")
+        victim.goes_on(10)
+        detach(stage, victim.pid)
+        victim.goes_on()
+    if mode == "allowed":
+        processes.wait_until(lambda: any(one["name"] == "GET /x" for one in stage.json("tasks", "--each")), 15, "what it did")
+
+
+@root
+def test_a_filter_that_nobody_but_root_may_read(stage, program, public_build):
+    stage.directory.chmod(0o755)
+    program.parent.chmod(0o755)
+    become = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    victim = victims.Victim(stage, program, "filtered", prefix=become)
+    home = public_build / "home"
+    home.mkdir()
+    os.chown(home, NOBODY, NOBODY)
+    env = stage.env(WEFT_CONTROLLER=f"ipc://{home}/ctl", HOME=str(home), XDG_STATE_HOME=str(home))
+    done = subprocess.run([*become, public_build / "weft-instance", "attach", "--any", str(victim.pid)], env=env, cwd="/",
+                          capture_output=True, text=True, check=False, timeout=20)
+    one_line(done, "seccomp", "root", "weft run")
     victim.goes_on()
 
 

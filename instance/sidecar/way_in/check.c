@@ -93,7 +93,8 @@ void car_check (const car_target_t *target, int any, car_check_t *ret_check)
   else if (by_ptrace (target, any)) {
     if (car_rights_check (target, check->why, sizeof check->why) == 0) {
       check->way = CAR_WAY_PTRACE;
-      snprintf (check->name, sizeof check->name, "ptrace, ~0.4 ms stop");
+      snprintf (check->name, sizeof check->name, "ptrace, ~0.4 ms stop%s",
+                target->seccomp ? ", if its filter allows it" : "");
     }
   } else if (strcmp (target->vm, "jvm") != 0)
     snprintf (check->why, sizeof check->why,

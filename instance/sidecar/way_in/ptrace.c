@@ -21,6 +21,7 @@
 #include "landing.h"
 #include "remote.h"
 #include "safe_point.h"
+#include "seccomp.h"
 #include "signal_frame.h"
 #include "stub.h"
 #include "thread.h"
@@ -49,7 +50,8 @@ typedef struct {
   car_safe_t verdict;              /* of the last thread that was looked at */
   pid_t late[CAR_PTRACE_LATE_MAX]; /* asked to stop, and have not yet (I5) */
   unsigned late_count;
-  int found; /* a status */
+  const char *refused; /* what its seccomp filter does not allow, or NULL */
+  int found;           /* a status */
 } injector_t;
 
 /* ---- the stopped thread ------------------------------------------------------ */
@@ -290,6 +292,15 @@ static int is_late (const injector_t *self, pid_t tid)
   return 0;
 }
 
+/* Without the kernel's help: the call by which it resumes a wait may be one that the filter ends. */
+static void let_go_alone (injector_t *self, const car_stopped_t *stopped)
+{
+  struct user_regs_struct kernel, alone;
+  car_safe_resume (stopped, &kernel, &alone);
+  car_thread_set_regs (&self->thread, &alone);
+  car_thread_release (&self->thread);
+}
+
 /* With the thread seized: 0: the stub runs; WEFT_E_BUSY: it is at no safe point; else a status. */
 static int use_thread (injector_t *self)
 {
@@ -308,6 +319,12 @@ static int use_thread (injector_t *self)
   if (status < 0) {
     car_thread_release (&self->thread);
     return status;
+  }
+  if (self->target->seccomp)
+    self->refused = car_seccomp_refuses (self->thread.tid);
+  if (self->refused) {
+    let_go_alone (self, &stopped);
+    return WEFT_E_UNSUPPORTED;
   }
   self->verdict = car_safe_point (&self->landing.maps, &stopped, self->landing.restorer);
   if (self->verdict != CAR_SAFE_YES) {
@@ -427,6 +444,11 @@ static void explain (const injector_t *self, int status, char *why, size_t why_s
     snprintf (why, why_size,
               "no thread of it came to a safe point within %d s (the last one was %s); try again",
               CAR_PTRACE_WAIT_MS / 1000, car_safe_text (self->verdict));
+  else if (self->refused)
+    snprintf (
+        why, why_size,
+        "its seccomp filter does not allow what joining takes (%s); start it with `weft run`, or allow that",
+        self->refused);
   else if (status == WEFT_E_BUSY)
     snprintf (why, why_size, "somebody else is joining it just now; try again");
   else if (status == WEFT_E_NOMEM)

@@ -11,6 +11,7 @@
 #include "../../../common/status.h"
 #include "../claim.h"
 #include "landing.h"
+#include "seccomp.h"
 
 #define CAPABILITY  19 /* CAP_SYS_PTRACE */
 #define PAUSE_MS    2
@@ -40,11 +41,9 @@ int car_rights_judge (const car_target_t *target, int yama, int capable, char *w
   if (target->tracer)
     snprintf (why, why_size, "process %d traces it (a debugger, strace); end that first",
               (int) target->tracer);
-  else if (target->seccomp)
-    snprintf (
-        why, why_size,
-        "it filters its system calls (seccomp), and the filter may end it; start it with `weft run`, or "
-        "without the filter");
+  else if (target->seccomp == SECCOMP_MODE_STRICT)
+    snprintf (why, why_size,
+              "it may read, write and end and nothing else (strict seccomp); start it without");
   else if (target->shadow_stack)
     snprintf (why, why_size,
               "it runs with a shadow stack; start it with `weft run`, or with GLIBC_TUNABLES="
@@ -82,6 +81,8 @@ int car_rights_check (const car_target_t *target, char *why, size_t why_size)
   car_target_t now = *target;
   now.tracer = tracer_that_stays (target);
   int status = car_rights_judge (&now, car_rights_yama (), car_rights_capable (), why, why_size);
+  if (status == 0)
+    status = car_seccomp_check (target->pid, why, why_size);
   if (status == 0)
     status = car_landing_read (target->pid, &landing, why, why_size);
   if (status == 0)

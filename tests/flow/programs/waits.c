@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -341,15 +342,135 @@ static void mixed (void)
 }
 
 /* ---- what is not to be joined --------------------------------------------------- */
-static void filtered (void)
+static void install (struct sock_filter *code, unsigned short size)
 {
-  struct sock_filter allow = BPF_STMT (BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-  struct sock_fprog program = {1, &allow};
+  struct sock_fprog program = {size, code};
   if (prctl (PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
       prctl (PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
     offended ("seccomp");
+}
+
+#define LOAD_NUMBER BPF_STMT (BPF_LD | BPF_W | BPF_ABS, offsetof (struct seccomp_data, nr))
+#define SAY(action) BPF_STMT (BPF_RET | BPF_K, action)
+
+/* It may do everything. */
+static void filtered (void)
+{
+  struct sock_filter code[] = {SAY (SECCOMP_RET_ALLOW)};
+  install (code, 1);
   for (;;)
     wait_poll ();
+}
+
+/* It ends when it makes a memfd, and when the kernel resumes a wait for it. */
+static void forbidden (void)
+{
+  struct sock_filter code[] = {LOAD_NUMBER, BPF_JUMP (BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 1, 0),
+                               BPF_JUMP (BPF_JMP | BPF_JEQ | BPF_K, SYS_restart_syscall, 0, 1),
+                               SAY (SECCOMP_RET_KILL_PROCESS), SAY (SECCOMP_RET_ALLOW)};
+  install (code, 5);
+  for (;;)
+    wait_poll ();
+}
+
+/* One of its threads may less than the others. */
+static void *under_a_filter (void *arg)
+{
+  filtered ();
+  return NULL;
+}
+
+static void uneven (void)
+{
+  pthread_t thread;
+  pthread_create (&thread, NULL, under_a_filter, NULL);
+  for (;;)
+    wait_poll ();
+}
+
+static void exchange (int client, int server)
+{
+  static const char question[] = "GET /x HTTP/1.1\r\nHost: a\r\n\r\n",
+                    answer[] = "HTTP/1.1 204 No Content\r\n\r\n";
+  char text[512];
+  if (send (client, question, sizeof question - 1, 0) != sizeof question - 1 ||
+      recv (server, text, sizeof text, 0) <= 0 ||
+      send (server, answer, sizeof answer - 1, 0) != sizeof answer - 1 ||
+      recv (client, text, sizeof text, 0) <= 0)
+    offended ("an exchange");
+  wait_poll ();
+}
+
+/* It ends at any call but its own, and those that joining and the probe are to do with. */
+static void allowed (void)
+{
+  static const int numbers[] = {SYS_sendto,
+                                SYS_recvfrom,
+                                SYS_mmap,
+                                SYS_mprotect,
+                                SYS_munmap,
+                                SYS_clone,
+                                SYS_clone3,
+                                SYS_set_robust_list,
+                                SYS_rseq,
+                                SYS_rt_sigprocmask,
+                                SYS_rt_sigaction,
+                                SYS_rt_sigreturn,
+                                SYS_restart_syscall,
+                                SYS_prlimit64,
+                                SYS_geteuid,
+                                SYS_sched_yield,
+                                SYS_nanosleep,
+                                SYS_clock_nanosleep,
+                                SYS_memfd_create,
+                                SYS_ftruncate,
+                                SYS_fcntl,
+                                SYS_openat,
+                                SYS_open,
+                                SYS_read,
+                                SYS_pread64,
+                                SYS_write,
+                                SYS_fstat,
+                                SYS_newfstatat,
+                                SYS_lseek,
+                                SYS_close,
+                                SYS_brk,
+                                SYS_madvise,
+                                SYS_getpid,
+                                SYS_gettid,
+                                SYS_prctl,
+                                SYS_getrandom,
+                                SYS_clock_gettime,
+                                SYS_futex,
+                                SYS_membarrier,
+                                SYS_poll,
+                                SYS_getsockopt,
+                                SYS_getsockname,
+                                SYS_getpeername,
+                                SYS_ioctl,
+                                SYS_sendmsg,
+                                SYS_recvmsg,
+                                SYS_socket,
+                                SYS_connect,
+                                SYS_exit};
+  enum { COUNT = sizeof numbers / sizeof numbers[0] };
+  struct sock_filter code[COUNT + 3] = {LOAD_NUMBER};
+  for (unsigned i = 0; i < COUNT; i++)
+    code[i + 1] = (struct sock_filter) BPF_JUMP (BPF_JMP | BPF_JEQ | BPF_K, (unsigned) numbers[i],
+                                                 (unsigned char) (COUNT - i), 0);
+  code[COUNT + 1] = (struct sock_filter) SAY (SECCOMP_RET_KILL_PROCESS);
+  code[COUNT + 2] = (struct sock_filter) SAY (SECCOMP_RET_ALLOW);
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl (INADDR_LOOPBACK)};
+  socklen_t size = sizeof address;
+  int door = socket (AF_INET, SOCK_STREAM, 0), client = socket (AF_INET, SOCK_STREAM, 0);
+  if (bind (door, (struct sockaddr *) &address, size) < 0 || listen (door, 1) < 0 ||
+      getsockname (door, (struct sockaddr *) &address, &size) < 0 ||
+      connect (client, (struct sockaddr *) &address, size) < 0)
+    offended ("socket");
+  int server = accept (door, NULL, NULL);
+  install (code, COUNT + 3);
+  for (;;)
+    exchange (client, server);
 }
 
 static void hidden (void)
@@ -416,6 +537,9 @@ static const struct {
              {"alarmed", alarmed},
              {"mixed", mixed},
              {"filtered", filtered},
+             {"forbidden", forbidden},
+             {"uneven", uneven},
+             {"allowed", allowed},
              {"hidden", hidden},
              {"stuck", stuck}};
 

@@ -43,8 +43,10 @@ static void each_rule (void **state)
   expect (&other, 0, 1, NULL);
   other = plain, other.tracer = 4711;
   expect (&other, 0, 1, "process 4711 traces it");
-  other = plain, other.seccomp = 2;
+  other = plain, other.seccomp = 1;
   expect (&other, 0, 1, "seccomp");
+  other = plain, other.seccomp = 2; /* the filter is read when a thread is held */
+  expect (&other, 0, 1, NULL);
   other = plain, other.shadow_stack = 1;
   expect (&other, 0, 1, "shadow stack");
 }
