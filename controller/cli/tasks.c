@@ -103,7 +103,7 @@ static int list_names (const ctl_call_t *call, ctl_client_t *client, json_t *req
   rc = ctl_ranking_apply (json_object_get (reply, "analysis"), rank, limit);
   if (rc == 0)
     rc = ctl_analysis_from_json (json_object_get (reply, "analysis"), &analysis);
-  if (rc < 0)
+  if (rc < 0 || !analysis)
     weft_log_error ("the controller's answer cannot be used: %s; is it another version?",
                     weft_status_text (rc));
   else if (ctl_call_has (call, "json"))

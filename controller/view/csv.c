@@ -55,7 +55,7 @@ static void uuid (FILE *out, const uint8_t bytes[WEFT_UUID_SIZE])
 
 int ctl_csv_tasks (FILE *out, const ctl_analysis_t *analysis)
 {
-  fputs ("name,service,executions,complete,errors,p50_ns,p90_ns,p99_ns,max_ns,slowest\n", out);
+  fputs ("name,service,executions,complete,errors,p50_ns,p90_ns,p99_ns,max_ns,slowest,total_ns\n", out);
   for (uint32_t i = 0; i < analysis->name_count; i++) {
     const ctl_analysis_name_t *name = &analysis->names[i];
     char slowest[2 * WEFT_TASK_ID_SIZE];
@@ -69,7 +69,8 @@ int ctl_csv_tasks (FILE *out, const ctl_analysis_t *analysis)
     number (out, name->p99_ns, ',');
     number (out, name->max_ns, ',');
     weft_hex_put (slowest, name->slowest, WEFT_TASK_ID_SIZE);
-    fprintf (out, "%.*s\n", (int) sizeof slowest, slowest);
+    fprintf (out, "%.*s,", (int) sizeof slowest, slowest);
+    number (out, name->total_ns, '\n');
   }
   return done (out);
 }

@@ -285,7 +285,7 @@ static void put_entry (FILE *out, const entry_t *entry)
 /* Trees in the order of their numbers. */
 static int put_trees (ctl_page_t *self, FILE *out)
 {
-  const entry_t **tree = calloc (self->count + 1u, sizeof *tree);
+  const entry_t **tree = calloc (self->count + 1u, sizeof (void *));
   uint32_t count = 0;
   int rc = 0;
   if (!tree)

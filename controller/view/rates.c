@@ -27,7 +27,7 @@ static void print_whole (FILE *out, const ctl_style_t *style, const ctl_analysis
   ctl_wrap_t wrap;
   ctl_style_number (number, sizeof number, analysis->executions);
   ctl_wrap_begin (&wrap, out, style, "");
-  ctl_wrap_item (&wrap, "last %.0f s", (double) window_ns / (double) WEFT_NS_PER_S);
+  ctl_wrap_item (&wrap, "last %.10g s", (double) window_ns / (double) WEFT_NS_PER_S);
   ctl_wrap_item (&wrap, "%s tasks, %s a second", number,
                  rate_text (rate, sizeof rate, per_s (analysis->executions, window_ns)));
   ctl_style_number (number, sizeof number, analysis->complete);

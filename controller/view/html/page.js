@@ -21,6 +21,24 @@ const record = (fields, row) => {
 const executions = data.executions.map ((row) => record (EXECUTION, row));
 const names = data.analysis.names;
 
+/* Orphans are no tasks and not added up; they are listed by what they are, from the executions alone. */
+const orphans = [];
+for (const e of executions.filter ((each) => each.orphan)) {
+  let o = orphans.find ((each) => each.name === e.name && each.service === e.service);
+  if (!o) orphans.push (o = { name: e.name, service: e.service, orphan: 1, executions: 0, complete: 0, errors: 0, durations: [], total_ns: 0, rows: [] });
+  o.executions++;
+  o.complete += e.complete;
+  o.errors += e.failed;
+  o.total_ns += e.duration_ns;
+  o.durations.push (e.duration_ns);
+}
+for (const o of orphans) {
+  o.durations.sort ((a, b) => a - b);
+  const at = (percent) => o.durations[Math.max (0, Math.ceil (o.durations.length * percent / 100) - 1)];
+  Object.assign (o, { p50_ns: at (50), p90_ns: at (90), p99_ns: at (99), max_ns: at (100) });
+}
+const listedNames = [...names, ...orphans];
+
 /* ---- texts ----------------------------------------------------------------------------- */
 
 /* Control characters, and what reorders or hides text, are shown for what they are. */
@@ -191,18 +209,20 @@ const COLUMNS = [["Task", "name", (n) => n.name, 0], ["Service", "service", (n) 
 function showNames () {
   const column = COLUMNS.find ((c) => c[1] === state.key), way = state.up ? 1 : -1;
   const query = state.query.toLowerCase ();
-  const order = names.map ((n, i) => i).filter ((i) => !query || has (names[i].name, query) || has (names[i].service, query) || searchable (names[i], query))
-    .sort ((a, b) => { const x = column[2] (names[a]), y = column[2] (names[b]); return (x < y ? -way : x > y ? way : a - b); });
+  const order = listedNames.map ((n, i) => i)
+    .filter ((i) => !query || has (listedNames[i].name, query) || has (listedNames[i].service, query) || searchable (listedNames[i], query))
+    .sort ((a, b) => { const x = column[2] (listedNames[a]), y = column[2] (listedNames[b]); return (x < y ? -way : x > y ? way : a - b); });
   const table = byId ("names");
   table.tHead.replaceChildren (el ("tr", null, ...COLUMNS.map (([title, key, , num]) =>
     el (num ? "th.num" : "th", { scope: "col", "aria-sort": key === state.key ? (state.up ? "ascending" : "descending") : null },
       el ("button", { type: "button", onclick: () => { state.up = state.key === key ? !state.up : !num; state.key = key; showNames (); focusHead (key); }, "data-key": key }, title)))));
   table.tBodies[0].replaceChildren (...order.map ((i) => {
-    const n = names[i], go = () => chooseName (n.name, n.service, 0);
-    return el ("tr", { tabindex: 0, "aria-selected": n === chosenName (), onclick: go,
+    const n = listedNames[i], go = () => chooseName (n.name, n.service, n.orphan || 0);
+    return el ("tr", { tabindex: 0, "aria-selected": isOf (state, n.name, n.service, n.orphan || 0), onclick: go,
       onkeydown: (event) => rowKey (event, go) }, ...COLUMNS.map (([, key, value, num, print]) => {
       const cell = el (num ? "td.num" : "td.text", { title: num ? null : safe (value (n)) });
       if (key === "service") cell.append (el ("span.dot", { hue: hue (n.service) }));
+      if (key === "name" && n.orphan) cell.append (el ("span.quiet", null, "orphan "));
       if (key === "errors" && n.errors) cell.classList.add ("bad");
       cell.append (el ("bdi", null, print ? print (value (n)) : value (n)));
       return cell;
@@ -220,7 +240,7 @@ const rowKey = (event, go) => {
 const has = (text, query) => text.toLowerCase ().includes (query);
 /* A name is of interest as well where something in one of its executions is searched for. */
 const searchable = (n, query) => n.rows.some ((row) => has (row.name, query) || has (row.service, query)) ||
-  (/^[0-9a-f]{4,}$/.test (query) && executions.some ((e) => isOf (e, n.name, n.service, 0) && e.task.startsWith (query)));
+  (/^[0-9a-f]{4,}$/.test (query) && executions.some ((e) => isOf (e, n.name, n.service, n.orphan || 0) && e.task.startsWith (query)));
 
 function chooseName (name, service, orphan) {
   Object.assign (state, { name, service, orphan, range: null });
@@ -523,6 +543,7 @@ function openTree (execution) {
   zoomTo (0, fall.whole);
   rebuild (0);
   search (false);
+  showOverview ();
 }
 
 /* ---- its rows */
@@ -675,6 +696,8 @@ function show (index) {
   }
   if (!fall.place.has (index)) rebuild (index);
   choose (fall.place.get (index));
+  const s = fall.subtasks[index], wide = fall.to - fall.from;
+  if (s.start > fall.to || s.start + s.duration < fall.from) zoomTo (s.start + s.duration / 2 - wide / 2, s.start + s.duration / 2 + wide / 2);
 }
 
 fall.box.addEventListener ("keydown", (event) => {

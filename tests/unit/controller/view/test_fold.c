@@ -147,7 +147,8 @@ static void test_random_trees (void **state)
     tree_t tree = tree_of (count);
     put (&tree, 1, 0, 0, 0, 1000);
     for (uint32_t i = 2; i <= count; i++) {
-      uint32_t caller = i - 1 - (uint32_t) (weft_ids_next (&random) >> 33) % (back < i - 1 ? back : i - 1);
+      uint32_t reach = back < i - 1 ? back : i - 1, way = (uint32_t) (weft_ids_next (&random) >> 33);
+      uint32_t caller = i - 1 - (reach ? way % reach : 0);
       double from = (double) i / count * 900,
              to = from + (double) ((weft_ids_next (&random) >> 33) % 1000) / 10;
       put (&tree, i, caller, (uint32_t) (weft_ids_next (&random) >> 33) % names, from, to);
