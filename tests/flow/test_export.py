@@ -17,6 +17,7 @@ from forests import CLIENT, SERVER, WALL, Forest
 from test_bad_input import one_line
 
 TREES = 40
+FIELDS = "OTEL_EXPORTER_OTLP_HEADERS"
 
 
 @pytest.fixture(autouse=True)
@@ -299,6 +300,17 @@ def test_perfetto_is_the_forest(stage, controller, forest):
         assert event["cat"] == ("subtask" if span.kind == SERVER else "opaque" if span.hop == "opaque" else "request")
     proven = [span for span in forest.spans.values() if span.kind == SERVER and span.hop == "proven"]
     assert len(perfetto.arrows(trace)) == len(proven)
+
+
+def test_fields_of_a_vendor(stage, controller, forest):
+    replay(stage, forest)
+    with otlp.Collector() as collector:
+        for given, wanted in (("api-key=s3cret, x-scope=a%2Cb%3D", {"api-key": "s3cret", "x-scope": "a,b="}), ("", {})):
+            stage.weft("export", "--format", "otlp", "--to", collector.url, "all", env={FIELDS: given})
+            assert {name: value for name, value in collector.fields.items() if name in ("api-key", "x-scope")} == wanted
+    for bad in "api-key", "a=b%0d%0aevil: 1", "a b=c":
+        done = stage.weft("export", "--format", "otlp", "--to", "http://127.0.0.1:1", "all", env={FIELDS: bad}, check=False)
+        one_line(done, FIELDS, "api-key=secret", codes=(2,))
 
 
 # ---- bad input -------------------------------------------------------------
