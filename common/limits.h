@@ -153,5 +153,6 @@
 #define WEFT_COLLECTOR_CONNECT_MS  3000
 #define WEFT_COLLECTOR_MS          10000 /* for one message */
 #define WEFT_COLLECTOR_ANSWER_MAX  4096  /* bytes of an answer that are looked at */
+#define WEFT_COLLECTOR_FIELD_MAX   2048  /* bytes of one header field of the user's: a token */
 
 #endif

@@ -259,7 +259,7 @@ static int open_place (export_t *self, int perfetto)
   ctl_otlp_options_t options = {WEFT_OTLP_SPANS_MAX, place_of, take_message, self};
   int rc = to ? ctl_collector_new (to, &self->collector, why, sizeof why) : 0;
   if (rc < 0)
-    weft_log_error ("bad URL '%s' for --to: %s", to, *why ? why : weft_status_text (rc));
+    weft_log_error ("cannot use URL '%s' for --to: %s", to, *why ? why : weft_status_text (rc));
   if (rc < 0)
     return rc;
   if (perfetto)

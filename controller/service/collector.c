@@ -12,7 +12,8 @@
 #include "../../common/status.h"
 #include "../view/otlp.h"
 
-#define TRACES_PATH "/v1/traces"
+#define TRACES_PATH     "/v1/traces"
+#define FIELDS_VARIABLE "OTEL_EXPORTER_OTLP_HEADERS"
 
 struct ctl_collector_t {
   CURL *curl;
@@ -80,15 +81,49 @@ static int read_url (ctl_collector_t *self, const char *text, char *why, size_t 
   return rc;
 }
 
-static int set_up (ctl_collector_t *self)
+static int add_field (ctl_collector_t *self, const char *text)
 {
-  static const char *const fields[] = {"Content-Type: application/x-protobuf", "Expect:"};
-  for (size_t n = 0; n < sizeof fields / sizeof *fields; n++) {
-    struct curl_slist *longer = curl_slist_append (self->fields, fields[n]);
-    if (!longer)
-      return WEFT_E_NOMEM;
-    self->fields = longer;
+  struct curl_slist *longer = curl_slist_append (self->fields, text);
+  self->fields = longer ? longer : self->fields;
+  return longer ? 0 : WEFT_E_NOMEM;
+}
+
+/* "key=value,…", values percent-encoded, as OpenTelemetry has it. Not on the command line, where
+ * everybody reads what is secret. */
+static int add_given_fields (ctl_collector_t *self, char *why, size_t why_size)
+{
+  const char *given = getenv (FIELDS_VARIABLE);
+  char *copy = strdup (given ? given : ""), *rest = copy;
+  int rc = copy ? 0 : WEFT_E_NOMEM;
+  for (char *pair; rc == 0 && (pair = strsep (&rest, ","));) {
+    char *value = strchr (pair, '='), *decoded = NULL, field[WEFT_COLLECTOR_FIELD_MAX];
+    pair += strspn (pair, " ");
+    if (!*pair)
+      continue;
+    if (value)
+      *value++ = 0;
+    decoded = value ? curl_easy_unescape (self->curl, value, 0, NULL) : NULL;
+    if (!decoded || strpbrk (decoded, "\r\n") || strpbrk (pair, ": \r\n") ||
+        (size_t) snprintf (field, sizeof field, "%s: %s", pair, decoded) >= sizeof field) {
+      snprintf (why, why_size, FIELDS_VARIABLE " must read like api-key=secret,other=value");
+      rc = WEFT_E_USAGE;
+    } else
+      rc = add_field (self, field);
+    curl_free (decoded);
   }
+  free (copy);
+  return rc;
+}
+
+static int set_up (ctl_collector_t *self, char *why, size_t why_size)
+{
+  int rc = add_field (self, "Content-Type: application/x-protobuf");
+  if (rc == 0)
+    rc = add_field (self, "Expect:");
+  if (rc == 0)
+    rc = add_given_fields (self, why, why_size);
+  if (rc < 0)
+    return rc;
   CURL *curl = self->curl;
   CURLcode code = CURLE_OK;
 #define SET(option, value) code = code ? code : curl_easy_setopt (curl, option, value)
@@ -118,7 +153,7 @@ int ctl_collector_new (const char *url, ctl_collector_t **ret_self, char *why, s
   if (!self)
     return WEFT_E_NOMEM;
   self->curl = curl_easy_init ();
-  int rc = self->curl ? set_up (self) : WEFT_E_NOMEM;
+  int rc = self->curl ? set_up (self, why, why_size) : WEFT_E_NOMEM;
   if (rc == 0)
     rc = read_url (self, url, why, why_size);
   if (rc)

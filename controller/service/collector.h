@@ -20,7 +20,8 @@ typedef struct {
   char why[CTL_COLLECTOR_WHY_MAX];
 } ctl_collector_answer_t;
 
-/* http:// or https://; without a path /v1/traces is meant. WEFT_E_USAGE with `why`; WEFT_E_NOMEM. */
+/* http:// or https://; without a path /v1/traces is meant. Further header fields (keys of a vendor) come
+ * from OTEL_EXPORTER_OTLP_HEADERS. WEFT_E_USAGE with `why`; WEFT_E_NOMEM. */
 int ctl_collector_new (const char *url, ctl_collector_t **ret_self, char *why, size_t why_size);
 void ctl_collector_destroy (ctl_collector_t **self_p);
 /* As it is used, with its path and without user and password. */

@@ -35,7 +35,7 @@ struct ctl_exporter_t {
   uint32_t known_count;
   uint64_t room; /* spans that may still be put */
   int leaving;
-  uint64_t until_ns; /* when leaving */
+  uint64_t until_ns; /* when leaving: what has not gone out by then is given up */
   ctl_exporter_stats_t stats;
   pthread_cond_t changed;
   /* The thread's own. */
@@ -163,6 +163,8 @@ static void note_outcome (ctl_exporter_t *self, int rc, uint32_t spans, const ct
   uint64_t rejected = answer->rejected < spans ? answer->rejected : spans;
   pthread_mutex_lock (&self->mutex);
   self->stats.failing = rc < 0;
+  if (rc == WEFT_E_TIMEOUT && self->leaving)
+    self->until_ns = 0;
   if (*answer->why)
     memcpy (self->stats.why, answer->why, sizeof self->stats.why);
   if (rc == 0) {
@@ -251,6 +253,22 @@ static void take (ctl_exporter_t *self, item_t *item)
     give_up (self, item->spans);
 }
 
+static int count (const ctl_span_t *span, void *arg)
+{
+  ++*(uint32_t *) arg;
+  return 0;
+}
+
+/* Too late for it. */
+static void leave_out (ctl_exporter_t *self, item_t *item)
+{
+  uint32_t spans = 0;
+  ctl_spans_each (item->execution, count, &spans);
+  give_up (self, spans);
+  item->next = NULL;
+  drop (self, item);
+}
+
 static item_t *next_item (ctl_exporter_t *self)
 {
   item_t *item = self->first;
@@ -275,8 +293,11 @@ static void *run (void *self_v)
     }
     item_t *item = next_item (self);
     ending = !item && self->leaving;
+    int late = self->leaving && now_ns >= self->until_ns;
     pthread_mutex_unlock (&self->mutex);
-    if (item) {
+    if (item && late) {
+      leave_out (self, item);
+    } else if (item) {
       take (self, item);
       flush_ns = flush_ns ? flush_ns : now_ns + WEFT_EXPORT_LINGER_MS * WEFT_NS_PER_MS;
     }
@@ -341,12 +362,14 @@ void ctl_exporter_end (ctl_exporter_t *self)
 {
   pthread_mutex_lock (&self->mutex);
   int again = self->leaving;
+  uint64_t until_ns = weft_mono_ns () + WEFT_EXPORT_END_MS * WEFT_NS_PER_MS;
   self->leaving = 1;
+  self->until_ns = again ? self->until_ns : until_ns;
   pthread_cond_signal (&self->changed);
   pthread_mutex_unlock (&self->mutex);
   if (again)
     return;
-  ctl_collector_hurry (self->collector, weft_mono_ns () + WEFT_EXPORT_END_MS * WEFT_NS_PER_MS);
+  ctl_collector_hurry (self->collector, until_ns);
   pthread_join (self->thread, NULL);
 }
 

@@ -8,7 +8,8 @@
  *  X1  the service loop never waits for a collector: put moves a pointer under a lock that is
  *      never held across a call that can block
  *  X2  what waits is bounded by WEFT_EXPORT_SPANS_MAX; what comes then is given up, the newest first
- *  X3  every span that was put is in the end sent, rejected or given up, and counted so
+ *  X3  every span that was put is in the end sent, rejected or given up, and counted so; where
+ *      there was no room, a request that several captured counts for each of them
  *  X4  the thread only reads what it was given and texts that never move; who ends the registry of
  *      instances ends the exporter before
  * put, stats, end, destroy: one thread. */

@@ -170,7 +170,8 @@ static int find_collector (service_t *self)
     return 0;
   int rc = ctl_collector_new (self->options.otlp, &self->collector, why, sizeof why);
   if (rc < 0)
-    weft_log_error ("bad URL '%s' for --otlp: %s", self->options.otlp, *why ? why : weft_status_text (rc));
+    weft_log_error ("cannot use URL '%s' for --otlp: %s", self->options.otlp,
+                    *why ? why : weft_status_text (rc));
   return rc;
 }
 

@@ -12,10 +12,12 @@ import perfetto
 import processes
 import pytest
 from conftest import missing
+from fixtures_chain import instruct, path_through, send
 from forests import CLIENT, SERVER, WALL, Forest
 from test_bad_input import one_line
 
 TREES = 40
+FIELDS = "OTEL_EXPORTER_OTLP_HEADERS"
 
 
 @pytest.fixture(autouse=True)
@@ -250,6 +252,32 @@ def test_a_collector_that_comes_late_gets_all(stage, forest):
         processes.wait_until(lambda: "works again" in (stage.directory / "controller.out").read_text(), 15, "relief")
 
 
+def test_real_services(stage):
+    """Two processes: who they are, and the ids that their own logs have of the requests."""
+    with otlp.Collector() as collector:
+        stage.controller("--otlp", collector.url)
+        back = stage.app("http", "back", run=True)
+        front = stage.app("http", "front", peers={"back": back.url}, run=True)
+        rows = {row["service"]: row for row in stage.wait_instances(2)}
+        instruct(stage, "--embed", "*", "--capture", "*")
+        instruct(stage, "--root", "service=front")
+        send(front, path_through("front", "back"))
+        told = processes.wait_until(lambda: len(collector.spans()) >= 3 and collector.spans(), 20, "three spans", 0.1)
+        at, asked, served = sorted(told, key=lambda one: one.span.start_time_unix_nano)
+        assert (at.span.kind, asked.span.kind, served.span.kind) == (SERVER, CLIENT, SERVER)
+        assert not at.span.parent_span_id and asked.span.parent_span_id == at.span.span_id
+        assert served.span.parent_span_id == asked.span.span_id and at.attributes["weft.complete"] is True
+        (line,) = map(json.loads, back.log.read_text().splitlines())
+        wanted = [each.span.trace_id.hex() for each in told] == [line["traceparent"].split("-")[1]] * 3
+        assert wanted and line["traceparent"].split("-")[2] == asked.span.span_id.hex(), line
+        for each, app in ((at, front), (asked, front), (served, back)):
+            row = rows[app.name]
+            assert each.resource == {
+                "service.name": app.name, "process.pid": app.pid, "host.name": socket.gethostname(), "process.runtime.name": "cpython",
+                "process.runtime.version": row["version"], "service.instance.id": row["instance"]}
+            assert each.attributes["http.response.status_code"] == 200 and each.attributes["http.request.method"] == "GET"
+
+
 # ---- Perfetto --------------------------------------------------------------
 
 
@@ -272,6 +300,17 @@ def test_perfetto_is_the_forest(stage, controller, forest):
         assert event["cat"] == ("subtask" if span.kind == SERVER else "opaque" if span.hop == "opaque" else "request")
     proven = [span for span in forest.spans.values() if span.kind == SERVER and span.hop == "proven"]
     assert len(perfetto.arrows(trace)) == len(proven)
+
+
+def test_fields_of_a_vendor(stage, controller, forest):
+    replay(stage, forest)
+    with otlp.Collector() as collector:
+        for given, wanted in (("api-key=s3cret, x-scope=a%2Cb%3D", {"api-key": "s3cret", "x-scope": "a,b="}), ("", {})):
+            stage.weft("export", "--format", "otlp", "--to", collector.url, "all", env={FIELDS: given})
+            assert {name: value for name, value in collector.fields.items() if name in ("api-key", "x-scope")} == wanted
+    for bad in "api-key", "a=b%0d%0aevil: 1", "a b=c":
+        done = stage.weft("export", "--format", "otlp", "--to", "http://127.0.0.1:1", "all", env={FIELDS: bad}, check=False)
+        one_line(done, FIELDS, "api-key=secret", codes=(2,))
 
 
 # ---- bad input -------------------------------------------------------------

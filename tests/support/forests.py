@@ -3,6 +3,7 @@
 and as the spans that other tools must see. No line of weft's own code is used."""
 import dataclasses
 import struct
+import time
 
 import msgpack
 import recording
@@ -14,7 +15,8 @@ REASONS = {1: "no inbound request is open on the sending thread",
            2: "several inbound requests are open on the sending thread",
            3: "the sending thread is an event loop"}
 SERVER, CLIENT = 2, 3  # span kinds
-BOOT_NS, REAL_NS = 5_000_000_000_000, 1_790_000_000_000_000_000  # one moment on both clocks
+# One moment on both clocks, an hour ago: what is old is not kept for long.
+BOOT_NS, REAL_NS = 5_000_000_000_000, (int(time.time()) - 3600) * 1_000_000_000
 WALL = REAL_NS - BOOT_NS
 NAMES = ["GET /orders", "POST /orders/{id}", "DELETE /carts/{uuid}/items/{id}", "PURGE /cache", "GET /"]
 SERVICES = [("front", "cpython", "3.11.2"), ("orders", "jvm", "17.0.1"), ("größe", "node", ""), ("stock", "cpython", "")]

@@ -66,6 +66,7 @@ class Collector:
 
     def __init__(self, script=(), port=0):
         self.script, self.requests, self.paths = list(script), [], []
+        self.fields = {}  # of the last message
         self.at = []  # when each message came
         outer = self
 
@@ -100,6 +101,7 @@ class Collector:
         with self.lock:
             self.at.append(time.monotonic())
             self.paths.append((handler.path, handler.headers["Content-Type"]))
+            self.fields = dict(handler.headers.items())
             entry = self.script.pop(0) if self.script else None
         body, status, headers = b"", 200, {}
         if isinstance(entry, tuple):

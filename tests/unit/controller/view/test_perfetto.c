@@ -19,7 +19,7 @@ static void test_a_trace_of_all_kinds (void **state)
   FILE *out = golden_begin (&golden);
   ctl_perfetto_t *trace = ctl_perfetto_new (place, NULL);
   ctl_execution_t *all[] = {golden_shop (1, 1), golden_odd (), golden_orphan (2), golden_database (3)};
-  for (size_t n = 0; n < sizeof all / sizeof *all; n++) {
+  for (size_t n = 0; n < sizeof all / sizeof (void *); n++) {
     assert_int_equal (ctl_perfetto_add (trace, &all[n]), 0);
     assert_null (all[n]);
   }
