@@ -14,8 +14,9 @@
 #include "names.h"
 #include "task.h"
 
-#define CTL_PLACES_MAX 1024u /* of one task name; deeper or wider trees lose their rarest places */
-#define CTL_NO_PLACE   UINT32_MAX
+#define CTL_PLACES_MAX   1024u /* of one task name; deeper or wider trees lose their rarest places */
+#define CTL_NO_PLACE     UINT32_MAX
+#define CTL_PLACES_SLOTS (4 * CTL_PLACES_MAX) /* open addressing, at most a quarter full */
 
 typedef struct {
   uint32_t parent, depth; /* parent: CTL_NO_PLACE at the top */
@@ -26,6 +27,7 @@ typedef struct {
 typedef struct {
   ctl_place_t *place;
   uint32_t count, capacity;
+  uint16_t *slot; /* place + 1, 0: free */
 } ctl_places_t;
 
 /* All calls of one execution at one place together. */
