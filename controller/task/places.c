@@ -9,9 +9,12 @@
 
 #define NONE CTL_NO_PARENT
 
+/* *ret_text as it was in the execution before: most are alike. */
 static int intern (ctl_names_t *names, const char *text, const char **ret_text)
 {
   uint32_t id;
+  if (*ret_text && strcmp (*ret_text, text) == 0)
+    return 0;
   int rc = ctl_names_id (names, text, strlen (text), &id);
   if (rc == 0)
     *ret_text = ctl_names_text (names, id);

@@ -68,7 +68,7 @@ typedef struct {
 } ctl_places_work_t;
 
 void ctl_places_work_clear (ctl_places_work_t *work);
-/* Begins with an execution. 0 or WEFT_E_NOMEM, as all here. */
+/* Begins with an execution; all of one `work` with the same names. 0 or WEFT_E_NOMEM, as all here. */
 int ctl_places_begin (ctl_places_work_t *work, ctl_names_t *names, const ctl_execution_t *execution);
 /* Fills part and parts of *ret_sample, to be freed by the caller. */
 int ctl_places_parts (ctl_places_t *self, ctl_places_work_t *work, const ctl_execution_t *execution,
