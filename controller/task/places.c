@@ -5,12 +5,16 @@
 #include <string.h>
 
 #include "../../common/status.h"
+#include "mix.h"
 
 #define NONE CTL_NO_PARENT
 
+/* *ret_text as it was in the execution before: most are alike. */
 static int intern (ctl_names_t *names, const char *text, const char **ret_text)
 {
   uint32_t id;
+  if (*ret_text && strcmp (*ret_text, text) == 0)
+    return 0;
   int rc = ctl_names_id (names, text, strlen (text), &id);
   if (rc == 0)
     *ret_text = ctl_names_text (names, id);
@@ -65,6 +69,7 @@ int ctl_places_begin (ctl_places_work_t *work, ctl_names_t *names, const ctl_exe
 void ctl_places_clear (ctl_places_t *self)
 {
   free (self->place);
+  free (self->slot);
   *self = (ctl_places_t){0};
 }
 
@@ -88,30 +93,52 @@ uint64_t ctl_queue_ns (const ctl_execution_t *execution, const ctl_subtask_t *su
   return longer (subtask->start_ns - subtask->sent_ns, subtask->answered_ns - subtask->end_ns);
 }
 
+static int make_place (ctl_places_t *self)
+{
+  if (!self->slot)
+    self->slot = calloc (CTL_PLACES_SLOTS, sizeof *self->slot);
+  if (!self->slot)
+    return WEFT_E_NOMEM;
+  if (self->count < self->capacity)
+    return 0;
+  uint32_t capacity = self->capacity ? 2 * self->capacity : 16;
+  ctl_place_t *grown = realloc (self->place, capacity * sizeof *grown);
+  if (!grown)
+    return WEFT_E_NOMEM;
+  self->place = grown;
+  self->capacity = capacity;
+  return 0;
+}
+
+static uint32_t first_slot (const ctl_place_t *place)
+{
+  uint64_t hash = ctl_mix_fold (((uintptr_t) place->name ^ place->parent) | 1, 0x9e3779b97f4a7c15ull);
+  hash = ctl_mix_fold (hash ^ (uintptr_t) place->service, 0xd1b54a32d192ed03ull);
+  return (uint32_t) (hash >> 32) & (CTL_PLACES_SLOTS - 1);
+}
+_Static_assert((CTL_PLACES_SLOTS & (CTL_PLACES_SLOTS - 1)) == 0 && CTL_PLACES_MAX < UINT16_MAX,
+               "a slot is found by a mask and holds a place");
+
 static int place_of (ctl_places_t *self, const ctl_place_t *wanted, uint32_t *ret_place)
 {
-  for (uint32_t i = 0; i < self->count; i++) {
-    const ctl_place_t *place = &self->place[i];
+  int rc = make_place (self);
+  if (rc)
+    return rc;
+  uint32_t at = first_slot (wanted);
+  for (; self->slot[at]; at = (at + 1) & (CTL_PLACES_SLOTS - 1)) {
+    const ctl_place_t *place = &self->place[self->slot[at] - 1];
     if (place->parent == wanted->parent && place->name == wanted->name && place->service == wanted->service &&
         place->vm == wanted->vm) {
-      *ret_place = i;
+      *ret_place = self->slot[at] - 1u;
       return 0;
     }
   }
-  if (self->count == CTL_PLACES_MAX) {
-    *ret_place = CTL_NO_PLACE;
+  *ret_place = CTL_NO_PLACE;
+  if (self->count == CTL_PLACES_MAX)
     return 0;
-  }
-  if (self->count == self->capacity) {
-    uint32_t capacity = self->capacity ? 2 * self->capacity : 16;
-    ctl_place_t *grown = realloc (self->place, capacity * sizeof *grown);
-    if (!grown)
-      return WEFT_E_NOMEM;
-    self->place = grown;
-    self->capacity = capacity;
-  }
   *ret_place = self->count;
   self->place[self->count++] = *wanted;
+  self->slot[at] = (uint16_t) self->count;
   return 0;
 }
 

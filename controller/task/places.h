@@ -14,8 +14,9 @@
 #include "names.h"
 #include "task.h"
 
-#define CTL_PLACES_MAX 1024u /* of one task name; deeper or wider trees lose their rarest places */
-#define CTL_NO_PLACE   UINT32_MAX
+#define CTL_PLACES_MAX   1024u /* of one task name; deeper or wider trees lose their rarest places */
+#define CTL_NO_PLACE     UINT32_MAX
+#define CTL_PLACES_SLOTS (4 * CTL_PLACES_MAX) /* open addressing, at most a quarter full */
 
 typedef struct {
   uint32_t parent, depth; /* parent: CTL_NO_PLACE at the top */
@@ -26,6 +27,7 @@ typedef struct {
 typedef struct {
   ctl_place_t *place;
   uint32_t count, capacity;
+  uint16_t *slot; /* place + 1, 0: free */
 } ctl_places_t;
 
 /* All calls of one execution at one place together. */
@@ -66,7 +68,7 @@ typedef struct {
 } ctl_places_work_t;
 
 void ctl_places_work_clear (ctl_places_work_t *work);
-/* Begins with an execution. 0 or WEFT_E_NOMEM, as all here. */
+/* Begins with an execution; all of one `work` with the same names. 0 or WEFT_E_NOMEM, as all here. */
 int ctl_places_begin (ctl_places_work_t *work, ctl_names_t *names, const ctl_execution_t *execution);
 /* Fills part and parts of *ret_sample, to be freed by the caller. */
 int ctl_places_parts (ctl_places_t *self, ctl_places_work_t *work, const ctl_execution_t *execution,

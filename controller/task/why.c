@@ -22,8 +22,10 @@
 #define WEIGHT          0.25
 #define OUTGROWN        0.4
 #define MOST_WITNESSES  0.6
+#define MOST_FOR_CALLS  0.4 /* of the witnesses; the others may have been held up beside */
 #define CHANCE_LEAST    0.05
 #define CHANCE_OF_CALLS 0.02
+#define RARE_CALLS      0.1 /* of all executions come near so many at most */
 #define CHANCE_ALL      0.01
 #define SLOWER_LEAST    0.2 /* of the median: less is no slow percentile */
 #define FINE_ENOUGH     0.8 /* an edge that tells so much of it is named in place of what comprises it */
@@ -205,21 +207,59 @@ static double chance_of (const work_t *work, uint32_t trait)
   return share < least ? least : share;
 }
 
+/* The share of a crowd that is beyond this in a trait. */
+static double share_beyond (const work_t *work, const crowd_t *crowd, uint32_t trait, double ns)
+{
+  uint32_t beyond = 0;
+  for (uint32_t i = 0; i < crowd->count; i++)
+    beyond += (double) crowd->value[(size_t) i * work->width + trait] > ns;
+  return (double) beyond / crowd->count;
+}
+
+static float calls_in (const work_t *work, const ctl_sample_t *sample, uint32_t key)
+{
+  const uint32_t *key_of = work->traits->key_of[work->traits->key[key].level];
+  uint64_t calls = 0;
+  for (uint32_t k = 0; k < sample->parts; k++)
+    if (key_of[sample->part[k].place] == key)
+      calls += sample->part[k].calls;
+  return (float) calls;
+}
+
+/* Y4: whether hardly anybody else comes near so many calls: what some make and others do not, or two of
+ * them instead of one, is how they are. */
+static int are_rare (work_t *work, uint32_t key, float *calls, uint32_t hits)
+{
+  uint32_t count = work->all.count, near = 0;
+  for (uint32_t i = 0; i < count; i++)
+    work->column[i] = calls_in (work, work->all.sample[i], key);
+  qsort (work->column, count, sizeof *work->column, compare_floats);
+  qsort (calls, hits, sizeof *calls, compare_floats);
+  float halfway = (work->column[count / 2] + calls[hits / 2]) / 2;
+  while (near < count && work->column[count - 1 - near] >= halfway)
+    near++;
+  return near <= RARE_CALLS * count;
+}
+
 static int is_named (work_t *work, uint32_t trait, uint32_t *ret_hits)
 {
   double median_ns, fence_ns = fence_of (work, trait, &median_ns), chance = chance_of (work, trait);
   double least = chance + OUTGROWN * (1 - chance), mine = CHANCE_ALL * chance / work->chances;
-  uint32_t hits = 0, beyond = 0;
+  int is_calls = trait % CTL_TRAIT_COUNT == CTL_TRAIT_CALLS;
+  double often, most = is_calls ? MOST_FOR_CALLS : MOST_WITNESSES;
+  float calls[WITNESSES_MOST];
+  uint32_t hits = 0;
   for (uint32_t i = 0; i < work->witness.count; i++) {
     double more_ns = (double) work->witness.value[(size_t) i * work->width + trait] - median_ns;
-    hits += more_ns > fence_ns && more_ns > least * longer_ns (work, work->witness.sample[i]);
+    if (more_ns > fence_ns && more_ns > least * longer_ns (work, work->witness.sample[i]))
+      calls[hits++] = calls_in (work, work->witness.sample[i], trait / CTL_TRAIT_COUNT);
   }
-  for (uint32_t i = 0; i < work->usual.count; i++)
-    beyond += (double) work->usual.value[(size_t) i * work->width + trait] > median_ns + fence_ns;
-  double often = (double) beyond / work->usual.count;
+  if (is_calls && hits && !are_rare (work, trait / CTL_TRAIT_COUNT, calls, hits))
+    return 0;
+  often = share_beyond (work, &work->usual, trait, median_ns + fence_ns);
   chance = chance < often ? often : chance;
   *ret_hits = hits;
-  return chance < 1 && hits >= WITNESSES_LEAST && hits >= MOST_WITNESSES * work->witness.count &&
+  return chance < 1 && hits >= WITNESSES_LEAST && hits >= most * work->witness.count &&
          tail_of (work->witness.count, hits, chance) <= mine;
 }
 
@@ -256,10 +296,12 @@ static double told_of (const work_t *work, const find_t *chosen, uint32_t count,
   return told_ns;
 }
 
-/* One that comprises a single edge is that edge. */
+/* One that comprises a single edge is that edge; calls to several names are no number. */
 static int is_tried (const work_t *work, uint32_t trait)
 {
   const ctl_trait_key_t *key = &work->traits->key[trait / CTL_TRAIT_COUNT];
+  if (key->level == CTL_TRAIT_SERVICE && trait % CTL_TRAIT_COUNT == CTL_TRAIT_CALLS)
+    return 0;
   return (key->level == CTL_TRAIT_EDGE || key->edges > 1) &&
          (work->slow.mean[trait] > 0 || work->usual.mean[trait] > 0);
 }
@@ -399,7 +441,7 @@ static double other_of (const work_t *work, const find_t *finds, uint32_t count)
   return most_ns;
 }
 
-/* Y4. */
+/* Y5. */
 static uint64_t unknown_in (const ctl_why_cause_t *cause, const ctl_analysis_orphan_t *orphans,
                             uint32_t orphan_count)
 {

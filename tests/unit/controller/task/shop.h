@@ -14,7 +14,7 @@
 #include "../../../../controller/task/task.h"
 
 #define SHOP_PLACES 10u
-#define SHOP_ROOM   128u /* subtasks of one execution */
+#define SHOP_ROOM   512u /* subtasks of one execution */
 #define SHOP_MS     1000000.0
 
 typedef enum { SHOP_UNIFORM, SHOP_EXPONENTIAL, SHOP_HALF_NORMAL, SHOP_LOG_NORMAL, SHOP_NOISES } shop_noise_t;
@@ -33,6 +33,8 @@ typedef struct {
   int parallel; /* with the call before it */
   char service[16], name[24];
   double base_ms;
+  double often; /* it is called at all */
+  int most;     /* times, if it is */
 } shop_place_t;
 
 typedef struct {
@@ -103,9 +105,20 @@ static inline void shop_new (shop_t *self, uint64_t seed)
     place->parent = i ? shop_below (self, i) : -1;
     place->parallel = shop_draw (self) < 0.2;
     place->base_ms = 0.5 + 8 * shop_draw (self);
+    place->often = 1;
+    place->most = 1;
     self->whole_ms += place->base_ms;
     snprintf (place->service, sizeof place->service, "service-%d", i ? shop_below (self, services) : 0);
     snprintf (place->name, sizeof place->name, "GET /%d", i);
+  }
+}
+
+/* Requests that are not alike: calls that only some of them make, and some more than once. */
+static inline void shop_vary (shop_t *self)
+{
+  for (int i = 1; i < self->places; i++) {
+    self->place[i].often = shop_draw (self) < 0.5 ? 1 : 0.2 + 0.8 * shop_draw (self);
+    self->place[i].most = 1 + shop_below (self, 3);
   }
 }
 
@@ -146,7 +159,12 @@ static inline double shop_calls (shop_t *self, int at, uint64_t id, double now_m
     if (self->place[i].parent != at)
       continue;
     int planted = self->hit && self->at == i;
-    int calls = planted && self->cause == SHOP_MANY ? 9 : planted && self->cause == SHOP_RETRY ? 4 : 1;
+    int usual = self->place[i].often == 1 || shop_draw (self) < self->place[i].often
+                    ? 1 + (self->place[i].most > 1 ? shop_below (self, self->place[i].most) : 0)
+                    : 0;
+    int calls = planted && self->cause == SHOP_MANY ? 9 : planted && self->cause == SHOP_RETRY ? 4 : usual;
+    if (self->out->count + (uint32_t) calls * SHOP_PLACES > SHOP_ROOM)
+      break;
     for (int k = 0; k < calls; k++) {
       double from_ms = self->place[i].parallel && calls == 1 ? begin_ms : until_ms;
       if (k && self->cause == SHOP_RETRY)
