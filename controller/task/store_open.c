@@ -21,7 +21,7 @@ static const char schema_sql[] =
     "complete INTEGER NOT NULL, errors INTEGER NOT NULL, data BLOB NOT NULL);"
     "CREATE UNIQUE INDEX task_id ON task (id);"
     "CREATE TABLE burst (first INTEGER PRIMARY KEY, count INTEGER NOT NULL, from_ns INTEGER NOT NULL, "
-    "until_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, sums BLOB NOT NULL);"
+    "until_ns INTEGER NOT NULL, written_ns INTEGER NOT NULL, sums BLOB NOT NULL);"
     "CREATE TABLE name (n INTEGER PRIMARY KEY, text TEXT NOT NULL);"
     "CREATE TABLE fact (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;";
 
