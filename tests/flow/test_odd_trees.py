@@ -104,7 +104,7 @@ def test_wide(shown):
     assert execution["complete"] and len(execution["subtasks"]) == 10001
     assert {each["parent"] for each in execution["subtasks"]} == {None, f"{1:016x}"}
     assert execution["hops"]["proven"] == 10000
-    assert "9998" in fall and "GET /top" in names
+    assert "9,998" in fall and "GET /top" in names
 
 
 @pytest.mark.parametrize("shown", [deep], indirect=True, ids=["deep"])
