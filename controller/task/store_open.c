@@ -46,7 +46,7 @@ static int read_number (ctl_store_t *self, const char *sql, int *ret_number)
 int ctl_store_prepare (ctl_store_t *self)
 {
   static const char *const sql[] = {
-#define XX(name, text) [CTL_STATEMENT_##name] = text,
+#define XX(name, text) [CTL_STATEMENT_##name] = (text),
     CTL_STATEMENT_MAP (XX)
 #undef XX
   };
