@@ -243,9 +243,9 @@ int ctl_correlate_room (ctl_correlate_t *self)
 {
   while (self->tasks.open - self->wheel.evicted_count > self->open_max)
     evict_one (self);
-  if (ctl_open_tasks_bytes (&self->tasks) > bytes_full (self))
-    for (uint32_t i = 0; i < WEFT_BATCH_REPORTS_MAX && self->tasks.open > self->wheel.evicted_count; i++)
-      evict_one (self);
+  while (ctl_open_tasks_bytes (&self->tasks) > bytes_full (self) + self->wheel.evicted_bytes &&
+         self->tasks.open > self->wheel.evicted_count)
+    evict_one (self);
   return self->wheel.evicted_count > WEFT_EVICTED_MAX || ctl_open_tasks_bytes (&self->tasks) > self->bytes_max
              ? WEFT_E_FULL
              : 0;

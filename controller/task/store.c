@@ -122,7 +122,7 @@ static int begin_behind_tasks (ctl_store_t *self)
     tail->first = last + 1;
     tail->count = 0;
     tail->from_ns = UINT64_MAX;
-    tail->until_ns = tail->end_ns = 0;
+    tail->until_ns = tail->written_ns = 0;
   }
   return ctl_store_done (self, CTL_STATEMENT_LAST, rc);
 }
@@ -136,7 +136,7 @@ int ctl_store_load_tail (ctl_store_t *self)
   tail->first = 1;
   tail->count = 0;
   tail->from_ns = UINT64_MAX;
-  tail->until_ns = tail->end_ns = 0;
+  tail->until_ns = tail->written_ns = 0;
   tail->dirty = 0;
   if (rc == SQLITE_ROW) {
     uint32_t count = (uint32_t) sqlite3_column_int64 (statement, 1);
@@ -146,7 +146,7 @@ int ctl_store_load_tail (ctl_store_t *self)
       tail->count = count;
       tail->from_ns = (uint64_t) sqlite3_column_int64 (statement, 2);
       tail->until_ns = (uint64_t) sqlite3_column_int64 (statement, 3);
-      tail->end_ns = (uint64_t) sqlite3_column_int64 (statement, 4);
+      tail->written_ns = (uint64_t) sqlite3_column_int64 (statement, 4);
       if (count)
         memcpy (tail->sums, sums, count * CTL_SUMMARY_SIZE);
     } else {
@@ -197,7 +197,7 @@ int ctl_store_flush (ctl_store_t *self)
   sqlite3_bind_int64 (statement, 2, tail->count);
   sqlite3_bind_int64 (statement, 3, (int64_t) tail->from_ns);
   sqlite3_bind_int64 (statement, 4, (int64_t) tail->until_ns);
-  sqlite3_bind_int64 (statement, 5, (int64_t) tail->end_ns);
+  sqlite3_bind_int64 (statement, 5, (int64_t) tail->written_ns);
   sqlite3_bind_blob (statement, 6, tail->sums, (int) (tail->count * CTL_SUMMARY_SIZE), SQLITE_STATIC);
   status = ctl_store_done (self, CTL_STATEMENT_ADD_BURST, sqlite3_step (statement));
   if (status == 0)
@@ -214,7 +214,7 @@ static int next_burst (ctl_store_t *self)
   self->tail.first += self->tail.count;
   self->tail.count = 0;
   self->tail.from_ns = UINT64_MAX;
-  self->tail.until_ns = self->tail.end_ns = 0;
+  self->tail.until_ns = self->tail.written_ns = 0;
   return 0;
 }
 
@@ -232,16 +232,11 @@ static int summarise (ctl_store_t *self, const ctl_execution_t *execution, uint8
   return rc;
 }
 
-static uint64_t end_of (const ctl_execution_t *execution)
-{
-  return execution->start_ns + execution->duration_ns;
-}
-
 static void widen (ctl_burst_t *tail, const ctl_execution_t *execution)
 {
   tail->from_ns = execution->start_ns < tail->from_ns ? execution->start_ns : tail->from_ns;
   tail->until_ns = execution->start_ns > tail->until_ns ? execution->start_ns : tail->until_ns;
-  tail->end_ns = end_of (execution) > tail->end_ns ? end_of (execution) : tail->end_ns;
+  tail->written_ns = weft_clock_ns (CLOCK_REALTIME);
   tail->dirty = 1;
 }
 
@@ -279,7 +274,7 @@ static int replace_summary (ctl_store_t *self, int64_t number, const ctl_executi
   sqlite3_bind_int64 (statement, 1, first);
   sqlite3_bind_int64 (statement, 2, (int64_t) execution->start_ns);
   sqlite3_bind_int64 (statement, 3, (int64_t) execution->start_ns);
-  sqlite3_bind_int64 (statement, 4, (int64_t) end_of (execution));
+  sqlite3_bind_int64 (statement, 4, (int64_t) weft_clock_ns (CLOCK_REALTIME));
   return status ? status : ctl_store_done (self, CTL_STATEMENT_BOUNDS, sqlite3_step (statement));
 }
 
@@ -481,26 +476,26 @@ static int drop_burst (ctl_store_t *self, int64_t first, int64_t count)
 int ctl_store_tidy (ctl_store_t *self, uint64_t now_ns)
 {
   int is_old =
-      self->age_max_ns && now_ns > self->age_max_ns && self->oldest_end_ns < now_ns - self->age_max_ns;
+      self->age_max_ns && now_ns > self->age_max_ns && self->oldest_written_ns < now_ns - self->age_max_ns;
   if (self->begun || (!is_old && !is_full (self)))
     return 0;
   sqlite3_stmt *statement = self->statement[CTL_STATEMENT_OLDEST];
   int rc = sqlite3_step (statement);
   int64_t first = rc == SQLITE_ROW ? sqlite3_column_int64 (statement, 0) : 0;
   int64_t count = rc == SQLITE_ROW ? sqlite3_column_int64 (statement, 1) : 0;
-  uint64_t end_ns = rc == SQLITE_ROW ? (uint64_t) sqlite3_column_int64 (statement, 2) : UINT64_MAX;
+  uint64_t written_ns = rc == SQLITE_ROW ? (uint64_t) sqlite3_column_int64 (statement, 2) : UINT64_MAX;
   int status = ctl_store_done (self, CTL_STATEMENT_OLDEST, rc);
-  self->oldest_end_ns = end_ns == UINT64_MAX ? 0 : end_ns;
-  is_old = self->age_max_ns && now_ns > self->age_max_ns && end_ns < now_ns - self->age_max_ns;
+  self->oldest_written_ns = written_ns == UINT64_MAX ? 0 : written_ns;
+  is_old = self->age_max_ns && now_ns > self->age_max_ns && written_ns < now_ns - self->age_max_ns;
   if (status || rc != SQLITE_ROW || (!is_old && !is_full (self)))
     return status;
   if (first == self->tail.first) { /* the only one: the next one begins behind it */
     self->tail.first += self->tail.count;
     self->tail.count = 0;
     self->tail.from_ns = UINT64_MAX;
-    self->tail.until_ns = self->tail.end_ns = 0;
+    self->tail.until_ns = self->tail.written_ns = 0;
   }
   status = drop_burst (self, first, count);
-  self->oldest_end_ns = 0;
+  self->oldest_written_ns = 0;
   return status ? status : 1;
 }

@@ -46,7 +46,8 @@ uint64_t ctl_store_count (ctl_store_t *self, uint64_t from_ns, uint64_t to_ns);
  * WEFT_E_BUSY: several begin so, *ret_count of them. */
 int ctl_store_find (ctl_store_t *self, const char *prefix, ctl_execution_t **ret_execution,
                     uint32_t *ret_count);
-/* What may stay: bytes of the file that are in use, and the age of a task since it ended; 0: no bound. */
+/* What may stay: bytes of the file that are in use, and for how long since it was written (a replay brings old
+ * times); 0: no bound. */
 void ctl_store_retain (ctl_store_t *self, uint64_t bytes_max, uint64_t age_max_ms);
 /* Drops the oldest tasks that may not stay, a part of them at a time: 1: call again soon, 0: all do.
  * now_ns: wall clock. */

@@ -35,11 +35,11 @@
   XX (ADD_BURST, "INSERT OR REPLACE INTO burst VALUES (?1, ?2, ?3, ?4, ?5, ?6)")                             \
   XX (BURSTS, "SELECT first, sums FROM burst WHERE until_ns >= ?1 AND from_ns <= ?2 ORDER BY first")         \
   XX (IN_BURSTS, "SELECT sum (count) FROM burst WHERE until_ns >= ?1 AND from_ns <= ?2")                     \
-  XX (BURST_OF, "SELECT first, count, from_ns, until_ns, end_ns, sums FROM burst WHERE first <= ?1 "         \
+  XX (BURST_OF, "SELECT first, count, from_ns, until_ns, written_ns, sums FROM burst WHERE first <= ?1 "     \
                 "ORDER BY first DESC LIMIT 1")                                                               \
   XX (BOUNDS, "UPDATE burst SET from_ns = min (from_ns, ?2), until_ns = max (until_ns, ?3), "                \
-              "end_ns = max (end_ns, ?4) WHERE first = ?1")                                                  \
-  XX (OLDEST, "SELECT first, count, end_ns FROM burst ORDER BY first LIMIT 1")                               \
+              "written_ns = ?4 WHERE first = ?1")                                                            \
+  XX (OLDEST, "SELECT first, count, written_ns FROM burst ORDER BY first LIMIT 1")                           \
   XX (DROP_BURST, "DELETE FROM burst WHERE first = ?1")                                                      \
   XX (ADD_NAME, "INSERT OR REPLACE INTO name VALUES (?1, ?2)")                                               \
   XX (NAMES, "SELECT n, text FROM name ORDER BY n")                                                          \
@@ -58,7 +58,8 @@ typedef enum {
 typedef struct {
   int64_t first;
   uint32_t count;
-  uint64_t from_ns, until_ns, end_ns; /* of the tasks: first and last start, last end */
+  uint64_t from_ns, until_ns; /* the first and the last start of its tasks */
+  uint64_t written_ns;        /* when the last of them was written */
   int dirty;
   uint8_t sums[CTL_BURST_MAX][CTL_SUMMARY_SIZE];
 } ctl_burst_t;
@@ -72,7 +73,7 @@ struct ctl_store_t {
   uint32_t names_saved, names_committed, names_seen; /* D3 */
   uint32_t last_instruction, saved_instruction;
   uint64_t bytes_max, age_max_ns; /* 0: no bound */
-  uint64_t oldest_end_ns;         /* of the first burst; 0: look */
+  uint64_t oldest_written_ns;     /* of the first burst; 0: look */
   uint64_t retired;
   char why[CTL_STORE_WHY_MAX];
   ctl_burst_t tail;

@@ -21,7 +21,7 @@ static const char schema_sql[] =
     "complete INTEGER NOT NULL, errors INTEGER NOT NULL, data BLOB NOT NULL);"
     "CREATE UNIQUE INDEX task_id ON task (id);"
     "CREATE TABLE burst (first INTEGER PRIMARY KEY, count INTEGER NOT NULL, from_ns INTEGER NOT NULL, "
-    "until_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, sums BLOB NOT NULL);"
+    "until_ns INTEGER NOT NULL, written_ns INTEGER NOT NULL, sums BLOB NOT NULL);"
     "CREATE TABLE name (n INTEGER PRIMARY KEY, text TEXT NOT NULL);"
     "CREATE TABLE fact (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;";
 
@@ -46,7 +46,7 @@ static int read_number (ctl_store_t *self, const char *sql, int *ret_number)
 int ctl_store_prepare (ctl_store_t *self)
 {
   static const char *const sql[] = {
-#define XX(name, text) [CTL_STATEMENT_##name] = text,
+#define XX(name, text) [CTL_STATEMENT_##name] = (text),
     CTL_STATEMENT_MAP (XX)
 #undef XX
   };

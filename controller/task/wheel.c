@@ -31,6 +31,11 @@ void ctl_wheel_put (ctl_wheel_t *self, uint32_t number)
   self->slot[at] = number;
 }
 
+static uint64_t bytes_of (const ctl_open_t *task)
+{
+  return sizeof *task + (uint64_t) task->count * sizeof (ctl_entry_t);
+}
+
 int ctl_wheel_evict (ctl_wheel_t *self)
 {
   ctl_open_t *task = self->tasks->task;
@@ -52,6 +57,7 @@ int ctl_wheel_evict (ctl_wheel_t *self)
       task[self->evicted_last].next = number;
     self->evicted_last = number;
     self->evicted_count++;
+    self->evicted_bytes += bytes_of (&task[number]);
     return 1;
   }
   return 0;
@@ -61,12 +67,15 @@ static int settle_evicted (ctl_wheel_t *self, ctl_wheel_fn *fn, void *arg)
 {
   while (self->evicted != CTL_NIL) {
     uint32_t next = self->tasks->task[self->evicted].next;
+    uint64_t bytes = bytes_of (&self->tasks->task[self->evicted]); /* it may have grown since */
     int rc = fn (self->evicted, arg);
     if (rc)
       return rc;
     self->evicted = next;
     self->evicted_count--;
+    self->evicted_bytes -= bytes < self->evicted_bytes ? bytes : self->evicted_bytes;
   }
+  self->evicted_bytes = 0;
   return 0;
 }
 

@@ -26,6 +26,7 @@ typedef struct {
   uint32_t slot[CTL_WHEEL_SLOTS];
   uint32_t done; /* the last tick whose slot was emptied */
   uint32_t evicted, evicted_last, evicted_count;
+  uint64_t evicted_bytes; /* about what their going will give back */
 } ctl_wheel_t;
 
 void ctl_wheel_begin (ctl_wheel_t *self, ctl_open_tasks_t *tasks);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* More that is settled than one run may take (K2). */
+/* More that is settled than one run may take (K2), and more that is open than memory may hold. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +14,7 @@
 
 #include "../../../../common/batch.h"
 #include "../../../../common/clocks.h"
+#include "../../../../common/ids.h"
 #include "../../../../controller/service/sink.h"
 
 enum { BATCH = 400, BATCHES = 200 }; /* 80,000 tasks: several times 50 ms of any store */
@@ -122,11 +123,72 @@ static void the_last_run_takes_all (void **state)
   assert_true (open_tasks (self) == 0);
 }
 
+/* Another report of the first task. */
+static void give_late (fixture_t *self, uint64_t number)
+{
+  static uint8_t frame[WEFT_BATCH_MAX];
+  weft_batch_writer_t *writer = weft_batch_writer_new ();
+  weft_batch_head_t head = {.major = 1, .instance = {1}, .start = {1}, .boot = {1}, .number = number};
+  weft_report_t report = {.kind = WEFT_REPORT_CAPTURE,
+                          .request = 5,
+                          .subtask = UINT64_MAX,
+                          .start_ns = 200,
+                          .end_ns = 300,
+                          .cpu_ns = UINT32_MAX + 7ull, /* takes a second line */
+                          .name = "GET /late",
+                          .name_size = 9};
+  uint64_t first = BATCH;
+  size_t size = 0;
+  uint32_t reports = 0;
+  memcpy (report.task, &first, sizeof first);
+  assert_int_equal (weft_batch_writer_begin (writer, frame, sizeof frame, &head), 0);
+  assert_int_equal (weft_batch_writer_add (writer, &report), 0);
+  assert_int_equal (weft_batch_writer_finish (writer, &head, &size), 0);
+  assert_int_equal (ctl_correlate_batch (self->correlate, frame, size, &reports), 0);
+  weft_batch_writer_destroy (&writer);
+}
+
+/* Memory holds a part of them: the oldest are written early and counted, nothing is lost, and what comes late
+ * joins what was written. */
+static void what_does_not_fit_is_written_early (void **state)
+{
+  fixture_t *self = *state;
+  ctl_correlate_stats_t stats;
+  ctl_sink_destroy (&self->sink);
+  ctl_correlate_destroy (&self->correlate);
+  self->correlate = ctl_correlate_new_within (self->instances, 0, WEFT_OPEN_BYTES_LEAST);
+  self->sink = ctl_sink_new (self->correlate, self->store);
+  uint64_t number = 0;
+  while (++number <= 2 * BATCHES) {
+    while (ctl_correlate_room (self->correlate))
+      assert_true (ctl_sink_run (self->sink, 0, 0) >= 0);
+    give (self, number);
+    ctl_correlate_stats (self->correlate, &stats);
+    assert_true (stats.bytes <= WEFT_OPEN_BYTES_LEAST + (1u << 20)); /* what one batch adds */
+  }
+  assert_true (stats.evicted > 0 && stats.open_tasks < 2 * BATCH * BATCHES);
+  give_late (self, number);
+  assert_int_equal (ctl_sink_run (self->sink, 0, 1), 0);
+  assert_true (ctl_store_count (self->store, 0, UINT64_MAX) == 2 * BATCH * BATCHES);
+  ctl_execution_t *found = NULL;
+  uint32_t count = 0;
+  uint64_t first = BATCH;
+  char hex[2 * WEFT_TASK_ID_SIZE + 1] = "";
+  uint8_t task[WEFT_TASK_ID_SIZE] = {0};
+  memcpy (task, &first, sizeof first);
+  weft_hex_put (hex, task, sizeof task);
+  assert_int_equal (ctl_store_find (self->store, hex, &found, &count), 0);
+  assert_int_equal (found->count, 2);
+  assert_true (found->subtasks[1].cpu_ns == UINT32_MAX + 7ull);
+  ctl_execution_destroy (&found);
+}
+
 int main (void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown (a_run_takes_its_time_and_no_more, setup, teardown),
       cmocka_unit_test_setup_teardown (the_last_run_takes_all, setup, teardown),
+      cmocka_unit_test_setup_teardown (what_does_not_fit_is_written_early, setup, teardown),
   };
   return cmocka_run_group_tests (tests, NULL, NULL);
 }
