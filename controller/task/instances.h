@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "../../common/clocks.h"
-#include "../../common/clocks.h"
 #include "../../common/report.h"
 #include "../../common/wire.h"
 #include "names.h"
