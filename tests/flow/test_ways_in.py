@@ -39,7 +39,7 @@ class Java:
         with open(self.output, "wb") as out:
             self.process = stage.start([*prefix, home / "bin" / "java", "-Xmx64m", *options, "-cp", classes, "Quit"],
                                        stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=stage.env(), cwd="/")
-        processes.wait_until(lambda: "at work" in self.text(), 20, "a JVM at work")
+        processes.wait_until(lambda: "at work" in self.text(), 60, "a JVM at work")
         self.pid = processes.children_of(self.process.pid)[0] if forks else self.process.pid
 
     def text(self):
