@@ -62,7 +62,7 @@ typedef struct {
 
 static int crowd_new (crowd_t *crowd, size_t most)
 {
-  crowd->sample = calloc (most + 1, sizeof *crowd->sample);
+  crowd->sample = calloc (most + 1, sizeof (void *));
   return crowd->sample ? 0 : WEFT_E_NOMEM;
 }
 
@@ -137,10 +137,10 @@ static int choose_usual (work_t *work, const ctl_sample_t *sample, uint32_t samp
   for (uint32_t i = 0; i < samples; i++)
     if (sample[i].part && sample[i].complete)
       work->all.sample[work->all.count++] = &sample[i];
-  uint32_t count = work->all.count;
+  uint32_t count = work->all.count, middle = count / 2;
   for (uint32_t i = count / 4; i < count - count / 4; i++)
     work->usual.sample[work->usual.count++] = work->all.sample[i];
-  work->median_ns = count ? (double) work->all.sample[count / 2]->duration_ns : 0;
+  work->median_ns = count ? (double) work->all.sample[middle]->duration_ns : 0;
   work->usual_ns = mean_duration (&work->usual);
   return 0;
 }
