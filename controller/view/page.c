@@ -261,9 +261,11 @@ static int put_tree (ctl_page_t *self, FILE *out, const entry_t *entry)
   int rc = ctl_execution_unpack (entry->data, entry->size, &execution);
   if (rc < 0)
     return rc;
-  fprintf (out, "{\"left_out\":%u,\"hosts\":%u,\"origin\":%u,\"reason\":%u,\"subtasks\":[",
-           execution->truncated, execution->hosts, text_of (self, execution->origin),
-           text_of (self, ctl_reason_text (execution->reason)));
+  fprintf (out,
+           "{\"left_out\":%u,\"hosts\":%u,\"aligned\":%u,\"uncertainty_ns\":%llu,\"origin\":%u,\"reason\":%u,"
+           "\"subtasks\":[",
+           execution->truncated, execution->hosts, execution->aligned, wide (execution->clock_uncertainty_ns),
+           text_of (self, execution->origin), text_of (self, ctl_reason_text (execution->reason)));
   for (uint32_t i = 0; i < execution->count; i++)
     put_subtask (self, out, execution, i);
   fputs ("]}", out);

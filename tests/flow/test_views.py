@@ -38,7 +38,7 @@ def make(recording):
 
 @pytest.fixture(scope="module")
 def house():
-    recording = synthetic.Recording(real=time.time_ns() - AGO_MS * 1_000_000)
+    recording = synthetic.Recording(real_ns=time.time_ns() - AGO_MS * 1_000_000)
     make(recording)
     deep = call = Call("s0", "GET /0", 0, 9000)
     for level in range(1, 3000):

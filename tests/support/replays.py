@@ -19,7 +19,7 @@ def all_recordings():
 def private():
     """A stage with a controller that nobody else talks to; it must be alive in the end."""
     with processes.Stage() as stage:
-        controller = stage.controller()
+        controller = stage.controller("--store-age", "87840h")  # recordings are kept for years
         yield stage
         if controller.poll() is not None:
             raise processes.Failed("the controller ended with %d" % controller.returncode)

@@ -5,6 +5,7 @@ code is used."""
 import dataclasses
 import hashlib
 import struct
+import time
 
 import msgpack
 import recording
@@ -13,7 +14,6 @@ CAPTURE, EMBED, OPAQUE = 1, 2, 4
 ROOT = 1
 ERRORS = {"": 0, "refused": 1, "timeout": 2, "reset": 3, "closed": 5}
 MS = 1_000_000
-REAL = 1_796_046_131_482_000_000  # 2026-11-30 13:42:11.482 UTC
 BOOT = 1_000_000_000_000
 BOOT_ID = b"\x42" * 16
 WIRE_NS = 100_000  # each way
@@ -36,8 +36,11 @@ class Call:
 
 
 class Recording:
-    def __init__(self, seed=1, real=REAL):
-        self.tasks, self.ids, self.reports, self.real = 0, seed << 40, {}, real
+    """`real_ns`: when it began; a minute ago, because a store lets go of what is old."""
+
+    def __init__(self, seed=1, real_ns=None):
+        self.tasks, self.ids, self.reports = 0, seed << 40, {}
+        self.real = real_ns or time.time_ns() - 60_000 * MS
 
     def id(self):
         self.ids += 1

@@ -538,7 +538,7 @@ function openTree (execution) {
     execution.orphan ? `orphan from unknown in service ${T[tree.origin]}: ${T[tree.reason]}` : execution.complete ? "complete" : "incomplete",
     count (all.length, "subtask"), tree.left_out ? `${number (tree.left_out)} left out` : "",
     missing ? `${number (missing)} not captured` : "", unseen ? `${number (unseen)} from a caller not seen` : "",
-    tree.hosts > 1 ? `clock: ${tree.hosts} hosts, raw` : "clock: one host"].filter (Boolean).join (" · "));
+    tree.hosts > 1 ? `clock: ${tree.hosts} hosts, ${tree.aligned ? "aligned ± " + time (tree.uncertainty_ns) : "raw"}` : "clock: one host"].filter (Boolean).join (" · "));
   fall.box.scrollTop = 0;
   zoomTo (0, fall.whole);
   rebuild (0);
