@@ -120,12 +120,13 @@ static int drop_all_but_one (ctl_execution_t **execution_p, void *arg)
 
 static uint64_t resident (void)
 {
-  unsigned long pages = 0;
-  FILE *file = fopen ("/proc/self/statm", "r");
-  if (!file || fscanf (file, "%*u %lu", &pages) != 1)
+  char line[128] = "";
+  FILE *file = fopen ("/proc/self/statm", "re");
+  if (!file || !fgets (line, sizeof line, file))
     abort ();
   fclose (file);
-  return (uint64_t) pages * (uint64_t) sysconf (_SC_PAGESIZE);
+  char *second = strchr (line, ' ');
+  return (second ? strtoull (second, NULL, 10) : 0) * (uint64_t) sysconf (_SC_PAGESIZE);
 }
 
 /* ns of a load that must wait for the one before, over `size` bytes in one random circle. */

@@ -124,7 +124,7 @@ static void test_torn_and_damaged_files (void **state)
     use (self, &opened);
   }
   for (uint32_t n = 0; n < 150; n++) {
-    uint8_t *harmed = malloc (size);
+    uint8_t *harmed = malloc (size + 1);
     memcpy (harmed, data, size);
     for (uint32_t k = 0; k < 1 + n % 20; k++)
       harmed[weft_ids_next (&random) % size] ^= (uint8_t) (1u << weft_ids_next (&random) % 8);
