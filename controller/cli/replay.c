@@ -138,6 +138,7 @@ static int run (const ctl_call_t *call, ctl_replay_options_t *options)
     ctl_progress_begin (&progress);
     options->progress = &progress;
     rc = ctl_replay_run (plan, options, &result, why, sizeof why);
+    options->progress = NULL;
     ctl_progress_wipe (&progress);
     if (rc < 0)
       weft_log_error ("cannot replay to %s: %s", call->address, *why ? why : weft_status_text (rc));
