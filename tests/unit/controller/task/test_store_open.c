@@ -118,6 +118,9 @@ static void test_torn_and_damaged_files (void **state)
   stored_put_all (self);
   ctl_store_destroy (&self->store); /* the log is carried over */
   read_file (self->path, &data, &size);
+  assert_true (size > 0);
+  if (size == 0) /* for who does not know that it ends here */
+    return;
   for (size_t cut = 0; cut < size; cut += 1 + weft_ids_next (&random) % 3000, cuts++) {
     stored_unlink (self);
     write_back (self->path, data, cut);
