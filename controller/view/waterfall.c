@@ -116,13 +116,16 @@ static void print_note (fall_t *self, const char *text, int critical)
   const char *mark = self->style->utf8 ? "◀" : "<";
   if (critical) {
     const char *word = self->said_critical ? "" : " critical";
+    int told = *text && strncmp (text, "self ", 5) != 0; /* what went wrong is said before what takes long */
     snprintf (note, sizeof note, "%s%s%s%s", text, *text ? "  " : "", mark, word);
+    if (ctl_style_width (note) > self->note_width && told)
+      snprintf (note, sizeof note, "%s  %s", text, mark);
     if (ctl_style_width (note) > self->note_width)
-      snprintf (note, sizeof note, "%s%s", mark, word);
+      snprintf (note, sizeof note, "%s%s", told ? text : mark, told ? "" : word);
   } else {
     snprintf (note, sizeof note, "%s", text);
   }
-  self->said_critical |= critical;
+  self->said_critical |= strstr (note, " critical") != NULL;
   if (!*note)
     return;
   uint32_t width = ctl_style_width (note);

@@ -167,9 +167,8 @@ def test_profile_counts_them(python):
         asked += 1
         time.sleep(0.1)
     out, err = profile.communicate()
-    name, = [line for line in out.splitlines() if line.startswith("GET /nobody/silent ")]
-    count, errors = re.search(r"(\d+) executions? .* (\d+) errors?", name).groups()
-    assert 0 < int(count) == int(errors) <= asked, (name, err)
+    (count, errors), = re.findall(r"^GET /nobody/silent +(\d+) executions? [^\n]*\s+[^\n]*\b(\d+) errors?$", out, re.M)
+    assert 0 < int(count) == int(errors) <= asked, (out, err)
 
 
 def open_at_the_end(front):

