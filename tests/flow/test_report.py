@@ -85,7 +85,8 @@ def page(shop, window):
 
 
 def rows(page, box):
-    """(place, text) of the rows that exist, in order."""
+    """(place, text) of the rows that exist, in order; they are drawn with the next frame."""
+    page.settled()
     return page.ask("[...document.querySelectorAll ('#%s .row')].filter (r => !r.hidden).sort ((a, b) => a.index - b.index)"
                     ".map (r => [r.index, r.innerText.replace (/\\s+/g, ' ').trim ()])" % box)
 
