@@ -260,7 +260,7 @@ def test_share_of_the_traffic(stage, controller, postgres):
         _, out_bytes, back_bytes = proxy.counts()
         assert one["rest"] == {"postgresql": out_bytes + back_bytes}
         assert one["bytes_total"] == one["bytes_spoken"] + one["rest"]["postgresql"]
-        assert re.search(r"LOST  REST\n.* postgresql", stage.weft("ls").stdout)
+        assert re.search(r"LOST  REST\n.* postgresql", stage.weft("ls", env={"COLUMNS": "120"}).stdout)
 
 
 def test_json_names_are_those_of_the_schema(service):
