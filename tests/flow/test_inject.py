@@ -421,18 +421,23 @@ def test_a_filter_that_allows_it(stage, controller, program, mode):
         processes.wait_until(lambda: any(one["name"] == "GET /x" for one in stage.json("tasks", "--each")), 15, "what it did")
 
 
-@root
-def test_a_filter_that_nobody_but_root_may_read(stage, program, public_build):
+def attach_by_its_user(stage, program, public_build, mode):
+    """A victim of somebody without any right, and what `attach` by himself says of it."""
     stage.directory.chmod(0o755)
     program.parent.chmod(0o755)
     become = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-    victim = victims.Victim(stage, program, "filtered", prefix=become)
+    victim = victims.Victim(stage, program, mode, prefix=become)
     home = public_build / "home"
     home.mkdir()
     os.chown(home, NOBODY, NOBODY)
     env = stage.env(WEFT_CONTROLLER=f"ipc://{home}/ctl", HOME=str(home), XDG_STATE_HOME=str(home))
-    done = subprocess.run([*become, public_build / "weft-instance", "attach", "--any", str(victim.pid)], env=env, cwd="/",
-                          capture_output=True, text=True, check=False, timeout=20)
+    return victim, subprocess.run([*become, public_build / "weft-instance", "attach", "--any", str(victim.pid)], env=env, cwd="/",
+                                capture_output=True, text=True, check=False, timeout=20)
+
+
+@root
+def test_a_filter_that_nobody_but_root_may_read(stage, program, public_build):
+    victim, done = attach_by_its_user(stage, program, public_build, "filtered")
     one_line(done, "seccomp", "root", "weft run")
     victim.goes_on()
 
@@ -440,16 +445,7 @@ def test_a_filter_that_nobody_but_root_may_read(stage, program, public_build):
 @root
 def test_a_process_that_hides_from_its_own_user(stage, program, public_build):
     """Not for another program of the same user; for root, all the same."""
-    stage.directory.chmod(0o755)
-    program.parent.chmod(0o755)
-    become = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-    victim = victims.Victim(stage, program, "hidden", prefix=become)
-    home = public_build / "home"
-    home.mkdir()
-    os.chown(home, NOBODY, NOBODY)
-    env = stage.env(WEFT_CONTROLLER=f"ipc://{home}/ctl", HOME=str(home), XDG_STATE_HOME=str(home))
-    done = subprocess.run([*become, public_build / "weft-instance", "attach", "--any", str(victim.pid)], env=env, cwd="/",
-                          capture_output=True, text=True, check=False, timeout=20)
+    victim, done = attach_by_its_user(stage, program, public_build, "hidden")
     one_line(done, "not dumpable", "root")
     stage.controller()
     attach(stage, victim.pid)

@@ -240,17 +240,20 @@ def test_a_connection_from_before_the_instruction(stage, controller, postgres):
             assert leaf["calls"] == n
 
 
+WIDE = {"COLUMNS": "120"}  # nothing is cut
+
+
 def test_share_of_the_traffic(stage, controller, postgres):
     """What is not understood is the database's, byte for byte; `profile` and `ls` say so."""
     service = start(stage, [processes.PYTHON, PROGRAMS / "asker.py"], standing=False)
     with Counting(postgres.port) as proxy:
-        profile = stage.start_weft("profile", stage.json("ls")[0]["pid"], "--for", "4s")
+        profile = stage.start_weft("profile", stage.json("ls")[0]["pid"], "--for", "4s", env=WIDE)
         processes.wait_until(lambda: "root" in stage.json("ls")[0]["active"], 10, "the window", 0.1)
         for _ in range(3):
             service.get("postgresql", n=50, port=proxy.port, size=5000)
         out, said = profile.communicate(timeout=30)
         assert re.search(r"visible traffic front \d+(\.\d+)? %\s+\(rest: postgresql\)", out), (out, said)
-        assert re.search(r"└ postgresql 127\.0\.0\.1:\d+ × 52 \(opa", out), out
+        assert re.search(r"└ postgresql 127\.0\.0\.1:\d+ × 52 \(opaque\)", out), out
 
         def told():
             one, = stage.json("ls")
@@ -260,7 +263,7 @@ def test_share_of_the_traffic(stage, controller, postgres):
         _, out_bytes, back_bytes = proxy.counts()
         assert one["rest"] == {"postgresql": out_bytes + back_bytes}
         assert one["bytes_total"] == one["bytes_spoken"] + one["rest"]["postgresql"]
-        assert re.search(r"LOST  REST\n.* postgresql", stage.weft("ls", env={"COLUMNS": "120"}).stdout)
+        assert re.search(r"LOST  REST\n.* postgresql", stage.weft("ls", env=WIDE).stdout)
 
 
 def test_json_names_are_those_of_the_schema(service):

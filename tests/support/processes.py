@@ -321,7 +321,7 @@ class Stage:
             )
         return done
 
-    def start_weft(self, *arguments, **options):
+    def start_weft(self, *arguments, env=None, **options):
         """Starts a verb that goes on (`profile --for 5s`): a Popen with pipes."""
         return self.start(
             [self.build / "weft", *arguments],
@@ -329,7 +329,7 @@ class Stage:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=self.env(),
+            env=self.env(**(env or {})),
             **options,
         )
 
