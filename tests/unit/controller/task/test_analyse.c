@@ -332,6 +332,36 @@ static void test_json_that_lacks_something_is_refused (void **state)
   ctl_analysis_destroy (&analysis);
 }
 
+/* Of a large store some are read and the others counted: what is said of all is of all, and why slow
+ * speaks of those alone whose trees it has seen. */
+static void test_what_is_only_counted (void **state)
+{
+  (void) state;
+  ctl_analyse_t *analyse = ctl_analyse_new ();
+  ctl_analysis_t *analysis = NULL;
+  for (uint32_t i = 1; i <= 1000; i++) {
+    ctl_execution_t *execution = pair_of (i, i, "GET /a");
+    ctl_summary_t summary;
+    ctl_summary_of (execution, &summary);
+    assert_true (execution->complete);
+    int rc = i % 10 ? ctl_analyse_count (analyse, &summary) : ctl_analyse_add (analyse, execution);
+    assert_int_equal (rc, 0);
+    ctl_execution_destroy (&execution);
+  }
+  assert_int_equal (ctl_analyse_finish (analyse, &analysis), 0);
+  const ctl_analysis_name_t *name = &analysis->names[0];
+  assert_int_equal (name->executions, 1000);
+  assert_int_equal (name->complete, 1000);
+  assert_int_equal (name->p50_ns, 500 * MS);
+  assert_int_equal (name->p99_ns, 990 * MS);
+  assert_int_equal (name->max_ns, 1000 * MS);
+  assert_int_equal (name->total_ns, 500500 * MS);
+  assert_int_equal (analysis->hops[CTL_HOP_PROVEN], 1000);
+  assert_int_equal (name->why.of, 100);
+  ctl_analysis_destroy (&analysis);
+  ctl_analyse_destroy (&analyse);
+}
+
 int main (void)
 {
   const struct CMUnitTest tests[] = {
@@ -340,6 +370,7 @@ int main (void)
       cmocka_unit_test (test_edges_with_many_calls),
       cmocka_unit_test (test_parallel_again_and_queued),
       cmocka_unit_test (test_errors_anywhere),
+      cmocka_unit_test (test_what_is_only_counted),
       cmocka_unit_test (test_order_does_not_matter),
       cmocka_unit_test (test_orphans_stand_apart),
       cmocka_unit_test (test_names_without_end_are_counted),
