@@ -43,11 +43,6 @@ void ctl_client_use (const char *keys, int plain_tcp)
   use.plain_tcp = plain_tcp;
 }
 
-const char *ctl_client_address (const ctl_client_t *self)
-{
-  return self->address;
-}
-
 void ctl_client_close (ctl_client_t **self_p)
 {
   ctl_client_t *self = *self_p;

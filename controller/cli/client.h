@@ -31,7 +31,6 @@ int ctl_client_keys (const char *address, const char *role, weft_keys_t *ret_key
 /* 0, or a status; why not has been said on stderr. */
 int ctl_client_open (const char *address, ctl_client_how_t how, ctl_client_t **ret_self);
 void ctl_client_close (ctl_client_t **self_p);
-const char *ctl_client_address (const ctl_client_t *self);
 
 /* Called with each frame behind the answer, borrowed. Its status ends the call. */
 typedef int (ctl_client_frame_fn) (const void *data, size_t size, void *arg);

@@ -70,11 +70,6 @@ int ctl_recording_frame (ctl_recording_writer_t *self, const void *frame, size_t
   return write_out (self, self->record, ctl_record_put (self->record, frame, size));
 }
 
-int ctl_recording_records (ctl_recording_writer_t *self, const void *records, size_t size)
-{
-  return size ? write_out (self, records, size) : 0;
-}
-
 uint64_t ctl_recording_bytes (const ctl_recording_writer_t *self)
 {
   return self->offset;
@@ -162,11 +157,6 @@ void ctl_recording_close (ctl_recording_t **self_p)
     munmap ((void *) (uintptr_t) self->map, self->size);
   free (self);
   *self_p = NULL;
-}
-
-const ctl_recording_head_t *ctl_recording_head (const ctl_recording_t *self)
-{
-  return &self->head;
 }
 
 int ctl_recording_next (ctl_recording_t *self, const void **ret_frame, size_t *ret_size)

@@ -37,8 +37,6 @@ typedef struct ctl_recording_writer_t ctl_recording_writer_t;
 int ctl_recording_create (const char *path, ctl_recording_writer_t **ret_self);
 /* One frame as a record. WEFT_E_FULL, WEFT_E_IO: cut off again. */
 int ctl_recording_frame (ctl_recording_writer_t *self, const void *frame, size_t size);
-/* Records as they stand in a journal. */
-int ctl_recording_records (ctl_recording_writer_t *self, const void *records, size_t size);
 uint64_t ctl_recording_bytes (const ctl_recording_writer_t *self);
 /* Syncs and closes. */
 int ctl_recording_finish (ctl_recording_writer_t **self_p);
@@ -55,7 +53,6 @@ typedef struct {
 /* Maps the file. WEFT_E_MALFORMED: no recording; WEFT_E_VERSION; WEFT_E_IO: errno says why. */
 int ctl_recording_open (const char *path, ctl_recording_t **ret_self);
 void ctl_recording_close (ctl_recording_t **self_p);
-const ctl_recording_head_t *ctl_recording_head (const ctl_recording_t *self);
 /* 1: a frame, borrowed until close; 0: the end. */
 int ctl_recording_next (ctl_recording_t *self, const void **ret_frame, size_t *ret_size);
 const ctl_recording_stats_t *ctl_recording_stats (const ctl_recording_t *self);
