@@ -15,17 +15,27 @@ IDLE, ACTIVE, LEAVING, LEFT = 1, 2, 3, 4
 
 
 def memory_path(pid):
-    """The probe's memfd among the process's descriptors; None when there is none."""
+    """The probe's memfd among the process's descriptors; None when there is none, or none that has its size yet."""
     for path in glob.glob(f"/proc/{pid}/fd/*"):
         with contextlib.suppress(OSError):
-            if os.readlink(path).startswith("/memfd:weft-probe"):
+            if os.readlink(path).startswith("/memfd:weft-probe") and os.stat(path).st_size:
                 return path
     return None
 
 
+class NoProbe(Exception):
+    """The process has no probe: not yet, no longer, or it is gone itself."""
+
+
 @contextlib.contextmanager
 def memory(pid):
-    descriptor = os.open(memory_path(pid), os.O_RDWR)
+    path = memory_path(pid)
+    try:
+        descriptor = os.open(path, os.O_RDWR) if path else None
+    except OSError:  # it went between the two
+        descriptor = None
+    if descriptor is None:
+        raise NoProbe(f"process {pid} has no memory of a probe")
     try:
         with mmap.mmap(descriptor, os.fstat(descriptor).st_size) as mapped:
             yield mapped
@@ -34,15 +44,18 @@ def memory(pid):
 
 
 def state(pid):
-    """(state, actions in force) as the probe says."""
-    with memory(pid) as mapped:
+    """(state, actions in force) as the probe says; (0, 0), which none says, where there is no probe."""
+    with contextlib.suppress(NoProbe), memory(pid) as mapped:
         word, _, actions = struct.unpack_from("<III", mapped, STATUS)
         return word, actions
+    return 0, 0
 
 
 def sidecar_pid(pid):
-    with memory(pid) as mapped:
+    """Its sidecar; 0 where there is no probe."""
+    with contextlib.suppress(NoProbe), memory(pid) as mapped:
         return struct.unpack_from("<Q", mapped, CONTROL + 40)[0]
+    return 0
 
 
 def spoil_rings(pid, rng):

@@ -95,11 +95,13 @@ def one_tree(tree, service="pool"):
     def complete():
         workers = followed(tree.pid)
         listed = tree.stage.json("ls")
-        return {one["pid"] for one in listed} == {tree.pid, *workers} and (workers, listed)
-    workers, listed = processes.wait_until(complete, 10, "all workers in `weft ls`", 0.1)
+        sidecars = {sidecar_pid(pid) for pid in (tree.pid, *workers)}
+        steady = workers == followed(tree.pid)  # an old worker may be about to end
+        return steady and {one["pid"] for one in listed} == {tree.pid, *workers} and (workers, listed, sidecars)
+    workers, listed, sidecars = processes.wait_until(complete, 10, "all workers in `weft ls`", 0.1)
     assert {one["service"] for one in listed} == {service}
     assert len({one["instance"] for one in listed}) == len(listed)
-    assert {sidecar_pid(pid) for pid in workers} == {sidecar_pid(tree.pid)}
+    assert len(sidecars) == 1 and 0 not in sidecars
     return workers
 
 

@@ -167,7 +167,7 @@ def test_a_vm_that_ends_in_the_window_is_as_before(stage, controller):
     stays, ends = stage.app("http", "orders"), stage.app("http", "front")
     profile = stage.start_weft("profile", str(stays.pid), str(ends.pid), "--for", "2s")
     for app in (stays, ends):
-        processes.wait_until(lambda: memory_path(app.pid) and state(app.pid)[0] == ACTIVE, 10, "active probe")
+        processes.wait_until(lambda: state(app.pid)[0] == ACTIVE, 10, "active probe")
     send(stays, NODE)
     ends.process.kill()
     out, said = profile.communicate(timeout=20)
