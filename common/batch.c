@@ -24,28 +24,10 @@ struct weft_batch_writer_t {
   } string[WEFT_BATCH_STRINGS_MAX];
 };
 
-static void store_u16 (uint8_t *at, uint16_t v)
-{
-  v = __builtin_bswap16 (v);
-  memcpy (at, &v, 2);
-}
-
-static void store_u32 (uint8_t *at, uint32_t v)
-{
-  v = __builtin_bswap32 (v);
-  memcpy (at, &v, 4);
-}
-
-static void store_u64 (uint8_t *at, uint64_t v)
-{
-  v = __builtin_bswap64 (v);
-  memcpy (at, &v, 8);
-}
-
 static uint8_t *put_u64 (uint8_t *at, uint64_t v)
 {
   at[0] = 0xcf;
-  store_u64 (at + 1, v);
+  weft_store_u64 (at + 1, v);
   return at + 9;
 }
 
@@ -70,11 +52,11 @@ void weft_batch_writer_destroy (weft_batch_writer_t **self_p)
 
 static void patch (uint8_t *buffer, const weft_batch_head_t *head, uint32_t reports, uint32_t entries)
 {
-  store_u64 (buffer + HEAD_TO_NS, head->to_ns);
-  store_u32 (buffer + HEAD_COUNT, reports);
+  weft_store_u64 (buffer + HEAD_TO_NS, head->to_ns);
+  weft_store_u32 (buffer + HEAD_COUNT, reports);
   for (unsigned i = 0; i < WEFT_LOSS_WIRE_COUNT; i++)
     put_u64 (buffer + HEAD_LOSSES + 9 * i, head->losses[i]);
-  store_u32 (buffer + HEAD_ENTRY, entries);
+  weft_store_u32 (buffer + HEAD_ENTRY, entries);
 }
 
 int weft_batch_writer_begin (weft_batch_writer_t *self, void *buffer, size_t size,
@@ -168,7 +150,7 @@ static uint8_t *put_address (uint8_t *at, const weft_address_t *address)
   }
   at[1] = ADDRESS_SIZE;
   at[2] = address->family;
-  store_u16 (at + 3, address->port);
+  weft_store_u16 (at + 3, address->port);
   memcpy (at + 5, address->ip, 16);
   return at + 2 + ADDRESS_SIZE;
 }
@@ -180,15 +162,15 @@ static uint8_t *put_report (uint8_t *at, const weft_report_t *report, uint32_t f
   at[2] = report->kind == WEFT_REPORT_OPAQUE ? OPAQUE_FIELDS : REPORT_FIELDS;
   at[AT_KIND] = report->kind;
   at[AT_FLAGS - 1] = 0xce;
-  store_u32 (at + AT_FLAGS, flags);
+  weft_store_u32 (at + AT_FLAGS, flags);
   at[AT_REASON] = report->reason;
   at[AT_ERROR] = report->error;
   at[AT_STATUS - 1] = 0xcd;
-  store_u16 (at + AT_STATUS, report->status);
+  weft_store_u16 (at + AT_STATUS, report->status);
   at[AT_INSTRUCTION - 1] = 0xce;
-  store_u32 (at + AT_INSTRUCTION, report->instruction);
+  weft_store_u32 (at + AT_INSTRUCTION, report->instruction);
   at[AT_TID - 1] = 0xce;
-  store_u32 (at + AT_TID, report->tid);
+  weft_store_u32 (at + AT_TID, report->tid);
   put_bin16 (at + AT_TASK - 2, report->task);
   put_u64 (at + AT_REQUEST - 1, report->request);
   put_u64 (at + AT_SUBTASK - 1, report->subtask);
@@ -202,7 +184,7 @@ static uint8_t *put_report (uint8_t *at, const weft_report_t *report, uint32_t f
   at = put_address (at, &report->local);
   at = put_address (at, &report->peer);
   at[0] = 0xcd;
-  store_u16 (at + 1, name);
+  weft_store_u16 (at + 1, name);
   at += 3;
   if (report->kind != WEFT_REPORT_OPAQUE)
     return at;

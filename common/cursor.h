@@ -36,6 +36,21 @@ static inline uint64_t weft_load_u64 (const uint8_t *at)
   memcpy (&v, at, 8);
   return __builtin_bswap64 (v);
 }
+static inline void weft_store_u16 (uint8_t *at, uint16_t v)
+{
+  v = __builtin_bswap16 (v);
+  memcpy (at, &v, 2);
+}
+static inline void weft_store_u32 (uint8_t *at, uint32_t v)
+{
+  v = __builtin_bswap32 (v);
+  memcpy (at, &v, 4);
+}
+static inline void weft_store_u64 (uint8_t *at, uint64_t v)
+{
+  v = __builtin_bswap64 (v);
+  memcpy (at, &v, 8);
+}
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "loads and stores swap to msgpack's big endian");
 
 static inline size_t weft_cursor_left (const weft_cursor_t *c)

@@ -16,7 +16,6 @@
  *
  * Later versions append; a reader skips what it does not know. A change that it
  * could not skip raises `version`. */
-#include <msgpack.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,25 +38,111 @@
 
 /* ---- packing --------------------------------------------------------------- */
 
+#define HEAD_BYTES (1u + 5u + 18u + 5u + 5u + 5u + 5u) /* up to the texts */
+#define TAIL_BYTES (5u + 1u + 9u + 5u)                 /* the length of the subtasks, and what follows them */
+#define SUBTASK_BYTES                                                                                        \
+  (3u + 3u * 9u + 5u * 1u + 3u + 5u + 18u + 4u * 5u + 5u * 9u + 2u + 5u + 3u * 9u + 2u * 5u + 2u * 9u)
+#define TEXT_BYTES 5u /* beside its own */
+
+/* A legal encoding of any size is read; the shortest is written. Room was made before. */
+static uint8_t *put_uint (uint8_t *at, uint64_t value)
+{
+  if (value < 0x80) {
+    *at++ = (uint8_t) value;
+  } else if (value <= UINT8_MAX) {
+    *at++ = 0xcc;
+    *at++ = (uint8_t) value;
+  } else if (value <= UINT16_MAX) {
+    *at++ = 0xcd;
+    weft_store_u16 (at, (uint16_t) value);
+    at += 2;
+  } else if (value <= UINT32_MAX) {
+    *at++ = 0xce;
+    weft_store_u32 (at, (uint32_t) value);
+    at += 4;
+  } else {
+    *at++ = 0xcf;
+    weft_store_u64 (at, value);
+    at += 8;
+  }
+  return at;
+}
+
+static uint8_t *put_array (uint8_t *at, uint32_t count)
+{
+  if (count < 16) {
+    *at++ = (uint8_t) (0x90 | count);
+  } else if (count <= UINT16_MAX) {
+    *at++ = 0xdc;
+    weft_store_u16 (at, (uint16_t) count);
+    at += 2;
+  } else {
+    *at++ = 0xdd;
+    weft_store_u32 (at, count);
+    at += 4;
+  }
+  return at;
+}
+
+static uint8_t *put_bin16 (uint8_t *at, const uint8_t bytes[16])
+{
+  *at++ = 0xc4;
+  *at++ = 16;
+  memcpy (at, bytes, 16);
+  return at + 16;
+}
+
+static uint8_t *put_text (uint8_t *at, const char *text, size_t size)
+{
+  if (size < 32) {
+    *at++ = (uint8_t) (0xa0 | size);
+  } else {
+    *at++ = 0xdb;
+    weft_store_u32 (at, (uint32_t) size);
+    at += 4;
+  }
+  memcpy (at, text, size);
+  return at + size;
+}
+
+/* The texts of one execution, each once. */
 typedef struct {
   const char **text;
+  uint32_t *place; /* of service, vm, name of each subtask */
   uint32_t count;
+  size_t bytes; /* of all texts together */
 } texts_t;
 
+/* Most are interned: the same text is the same pointer. */
 static uint32_t place_of (texts_t *self, const char *text)
 {
   uint32_t from = self->count > LOOK_BACK ? self->count - LOOK_BACK : 0;
   for (uint32_t i = self->count; i-- > from;)
-    if (self->text[i] == text || strcmp (self->text[i], text) == 0)
+    if (self->text[i] == text)
       return i;
+  for (uint32_t i = self->count; i-- > from;)
+    if (self->text[i][0] == text[0] && strcmp (self->text[i], text) == 0)
+      return i;
+  self->bytes += TEXT_BYTES + strlen (text);
   self->text[self->count] = text;
   return self->count++;
 }
 
-static void pack_bytes (msgpack_packer *pk, const uint8_t *bytes, size_t size)
+static int texts_new (const ctl_execution_t *execution, texts_t *ret_texts)
 {
-  msgpack_pack_bin (pk, size);
-  msgpack_pack_bin_body (pk, bytes, size);
+  size_t most = (size_t) execution->count * 3u;
+  texts_t texts = {.text = malloc ((most + 1) * sizeof *texts.text + most * sizeof *texts.place)};
+  if (!texts.text)
+    return WEFT_E_NOMEM;
+  texts.place = (uint32_t *) (void *) (texts.text + most + 1);
+  place_of (&texts, execution->origin);
+  for (uint32_t i = 0; i < execution->count; i++) {
+    texts.place[3 * i] = place_of (&texts, execution->subtasks[i].service);
+    texts.place[3 * i + 1] = place_of (&texts, execution->subtasks[i].vm);
+    texts.place[3 * i + 2] = place_of (&texts, execution->subtasks[i].name);
+  }
+  *ret_texts = texts;
+  return 0;
 }
 
 static uint64_t shift_out (int64_t ns)
@@ -65,103 +150,110 @@ static uint64_t shift_out (int64_t ns)
   return ns < 0 ? (uint64_t) -ns * 2 - 1 : (uint64_t) ns * 2;
 }
 
-static void pack_clock (msgpack_packer *pk, const ctl_subtask_t *subtask)
+static uint8_t *put_clock (uint8_t *at, const ctl_subtask_t *subtask)
 {
-  msgpack_pack_uint32 (pk, subtask->host);
-  msgpack_pack_uint32 (pk, subtask->sender_host);
-  msgpack_pack_uint64 (pk, shift_out (subtask->shift_ns));
-  msgpack_pack_uint64 (pk, shift_out (subtask->sender_shift_ns));
+  at = put_uint (at, subtask->host);
+  at = put_uint (at, subtask->sender_host);
+  at = put_uint (at, shift_out (subtask->shift_ns));
+  return put_uint (at, shift_out (subtask->sender_shift_ns));
 }
 
-static void pack_subtask (msgpack_packer *pk, const ctl_subtask_t *subtask, int several_hosts, texts_t *texts)
+static uint8_t *put_subtask (uint8_t *at, const ctl_subtask_t *subtask, int several_hosts,
+                             const uint32_t *place)
 {
   int opaque = subtask->hop == CTL_HOP_OPAQUE, alone = subtask->alone || several_hosts;
-  msgpack_pack_array (pk, (opaque  ? OPAQUE_FIELDS
-                           : alone ? ALONE_FIELDS
-                                   : SUBTASK_FIELDS) +
-                              (several_hosts ? CLOCK_FIELDS : 0));
-  msgpack_pack_uint64 (pk, subtask->id);
-  msgpack_pack_uint64 (pk, subtask->request);
-  msgpack_pack_uint64 (pk, subtask->caller);
-  msgpack_pack_uint8 (pk, (uint8_t) subtask->hop);
-  msgpack_pack_uint8 (pk, subtask->error);
-  msgpack_pack_uint8 (pk, subtask->answered);
-  msgpack_pack_uint8 (pk, subtask->inside);
-  msgpack_pack_uint16 (pk, subtask->status);
-  msgpack_pack_uint8 (pk, subtask->orphan);
-  msgpack_pack_uint32 (pk, subtask->instruction);
-  pack_bytes (pk, subtask->instance, WEFT_UUID_SIZE);
-  msgpack_pack_uint32 (pk, subtask->pid);
-  msgpack_pack_uint32 (pk, place_of (texts, subtask->service));
-  msgpack_pack_uint32 (pk, place_of (texts, subtask->vm));
-  msgpack_pack_uint32 (pk, place_of (texts, subtask->name));
-  msgpack_pack_uint64 (pk, subtask->start_ns);
-  msgpack_pack_uint64 (pk, subtask->end_ns - subtask->start_ns);
+  at = put_array (at, (opaque  ? OPAQUE_FIELDS
+                       : alone ? ALONE_FIELDS
+                               : SUBTASK_FIELDS) +
+                          (several_hosts ? CLOCK_FIELDS : 0));
+  at = put_uint (at, subtask->id);
+  at = put_uint (at, subtask->request);
+  at = put_uint (at, subtask->caller);
+  at = put_uint (at, (uint64_t) subtask->hop);
+  at = put_uint (at, subtask->error);
+  at = put_uint (at, subtask->answered);
+  at = put_uint (at, subtask->inside);
+  at = put_uint (at, subtask->status);
+  at = put_uint (at, subtask->orphan);
+  at = put_uint (at, subtask->instruction);
+  at = put_bin16 (at, subtask->instance);
+  at = put_uint (at, subtask->pid);
+  for (int i = 0; i < 3; i++)
+    at = put_uint (at, place[i]);
+  at = put_uint (at, subtask->start_ns);
+  at = put_uint (at, subtask->end_ns - subtask->start_ns);
   if (subtask->cpu_ns == WEFT_NS_NONE)
-    msgpack_pack_nil (pk);
+    *at++ = 0xc0;
   else
-    msgpack_pack_uint64 (pk, subtask->cpu_ns);
-  msgpack_pack_uint64 (pk, subtask->sent_ns);
-  msgpack_pack_uint64 (pk, subtask->answered_ns - subtask->sent_ns);
+    at = put_uint (at, subtask->cpu_ns);
+  at = put_uint (at, subtask->sent_ns);
+  at = put_uint (at, subtask->answered_ns - subtask->sent_ns);
   if (!opaque && alone)
-    msgpack_pack_uint8 (pk, subtask->alone);
+    at = put_uint (at, subtask->alone);
   if (opaque) {
-    msgpack_pack_uint32 (pk, subtask->calls);
-    msgpack_pack_uint64 (pk, subtask->bytes_out);
-    msgpack_pack_uint64 (pk, subtask->bytes_in);
-    msgpack_pack_uint64 (pk, subtask->wait_ns);
+    at = put_uint (at, subtask->calls);
+    at = put_uint (at, subtask->bytes_out);
+    at = put_uint (at, subtask->bytes_in);
+    at = put_uint (at, subtask->wait_ns);
   }
-  if (several_hosts)
-    pack_clock (pk, subtask);
+  return several_hosts ? put_clock (at, subtask) : at;
 }
 
-/* The subtasks are packed first, aside, because their texts stand before them. */
-static int pack_both (const ctl_execution_t *self, texts_t *texts, msgpack_sbuffer *out,
-                      msgpack_sbuffer *subtasks)
+static uint8_t *put_execution (uint8_t *at, const ctl_execution_t *self, const texts_t *texts)
 {
-  msgpack_packer pk;
-  uint32_t origin = place_of (texts, self->origin);
-  msgpack_packer_init (&pk, subtasks, msgpack_sbuffer_write);
-  int rc = msgpack_pack_array (&pk, self->count);
+  at = put_array (at, HOST_FIELDS);
+  at = put_uint (at, PACK_VERSION);
+  at = put_bin16 (at, self->task);
+  at = put_uint (at, self->truncated);
+  at = put_uint (at, self->hosts);
+  at = put_uint (at, 0); /* origin: the first text */
+  at = put_array (at, texts->count);
+  for (uint32_t i = 0; i < texts->count; i++)
+    at = put_text (at, texts->text[i], strlen (texts->text[i]));
+  at = put_array (at, self->count);
   for (uint32_t i = 0; i < self->count; i++)
-    pack_subtask (&pk, &self->subtasks[i], self->hosts > 1, texts);
-  msgpack_packer_init (&pk, out, msgpack_sbuffer_write);
-  rc |= msgpack_pack_array (&pk, HOST_FIELDS);
-  rc |= msgpack_pack_uint32 (&pk, PACK_VERSION);
-  pack_bytes (&pk, self->task, WEFT_TASK_ID_SIZE);
-  rc |= msgpack_pack_uint32 (&pk, self->truncated);
-  rc |= msgpack_pack_uint32 (&pk, self->hosts);
-  rc |= msgpack_pack_uint32 (&pk, origin);
-  rc |= msgpack_pack_array (&pk, texts->count);
-  for (uint32_t i = 0; i < texts->count; i++) {
-    size_t size = strlen (texts->text[i]);
-    rc |= msgpack_pack_str (&pk, size);
-    rc |= msgpack_pack_str_body (&pk, texts->text[i], size);
-  }
-  rc |= msgpack_sbuffer_write (out, subtasks->data, subtasks->size);
-  rc |= msgpack_pack_uint8 (&pk, self->aligned);
-  rc |= msgpack_pack_uint64 (&pk, self->clock_uncertainty_ns);
-  rc |= msgpack_pack_uint32 (&pk, self->hosts > 1 || !self->count ? 0 : self->subtasks[0].host);
-  return rc ? WEFT_E_NOMEM : 0;
+    at = put_subtask (at, &self->subtasks[i], self->hosts > 1, texts->place + 3 * (size_t) i);
+  at = put_uint (at, self->aligned);
+  at = put_uint (at, self->clock_uncertainty_ns);
+  return put_uint (at, self->hosts > 1 || !self->count ? 0 : self->subtasks[0].host);
+}
+
+static int make_room (ctl_bytes_t *to, size_t size)
+{
+  if (to->capacity - to->size >= size)
+    return 0;
+  size_t capacity = to->capacity * 2 > to->size + size ? to->capacity * 2 : to->size + size;
+  uint8_t *data = realloc (to->data, capacity);
+  if (!data)
+    return WEFT_E_NOMEM;
+  to->data = data;
+  to->capacity = capacity;
+  return 0;
+}
+
+int ctl_execution_append (const ctl_execution_t *self, ctl_bytes_t *to)
+{
+  texts_t texts = {0};
+  int rc = texts_new (self, &texts);
+  if (rc == 0)
+    rc = make_room (to, HEAD_BYTES + texts.bytes + TAIL_BYTES + (size_t) self->count * SUBTASK_BYTES);
+  if (rc == 0)
+    to->size = (size_t) (put_execution (to->data + to->size, self, &texts) - to->data);
+  free (texts.text);
+  return rc;
 }
 
 int ctl_execution_pack (const ctl_execution_t *self, void **ret_data, size_t *ret_size)
 {
-  msgpack_sbuffer out, subtasks;
-  texts_t texts = {.text = malloc ((self->count * 3u + 1u) * sizeof (const char *))};
-  if (!texts.text)
-    return WEFT_E_NOMEM;
-  msgpack_sbuffer_init (&out);
-  msgpack_sbuffer_init (&subtasks);
-  int rc = pack_both (self, &texts, &out, &subtasks);
-  if (rc == 0) {
-    *ret_size = out.size;
-    *ret_data = msgpack_sbuffer_release (&out);
+  ctl_bytes_t bytes = {0};
+  int rc = ctl_execution_append (self, &bytes);
+  if (rc) {
+    free (bytes.data);
+    return rc;
   }
-  msgpack_sbuffer_destroy (&subtasks);
-  msgpack_sbuffer_destroy (&out);
-  free (texts.text);
-  return rc;
+  *ret_data = bytes.data;
+  *ret_size = bytes.size;
+  return 0;
 }
 
 /* ---- unpacking -------------------------------------------------------------- */
