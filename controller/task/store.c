@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../../common/clocks.h"
+#include "../../common/limits.h"
 #include "../../common/status.h"
 #include "store_db.h"
 
@@ -74,6 +75,9 @@ void ctl_store_destroy (ctl_store_t **self_p)
     sqlite3_finalize (self->statement[i]);
   sqlite3_close (self->db);
   ctl_names_destroy (&self->names);
+  ctl_id_table_clear (&self->table);
+  free (self->fill.bytes.data);
+  free (self->seen.bytes.data);
   free (self);
   *self_p = NULL;
 }
@@ -112,19 +116,43 @@ int ctl_store_load_names (ctl_store_t *self)
   return status;
 }
 
+static void empty_tail (ctl_burst_t *tail, int64_t first)
+{
+  tail->first = first;
+  tail->count = 0;
+  tail->from_ns = UINT64_MAX;
+  tail->until_ns = tail->written_ns = 0;
+  tail->dirty = 0;
+}
+
 /* A burst that was damaged does not give its numbers away again. */
-static int begin_behind_tasks (ctl_store_t *self)
+static int begin_behind_blocks (ctl_store_t *self)
 {
   ctl_burst_t *tail = &self->tail;
-  int rc = sqlite3_step (self->statement[CTL_STATEMENT_LAST]);
-  int64_t last = rc == SQLITE_ROW ? sqlite3_column_int64 (self->statement[CTL_STATEMENT_LAST], 0) : 0;
-  if (last >= tail->first + tail->count) {
-    tail->first = last + 1;
-    tail->count = 0;
-    tail->from_ns = UINT64_MAX;
-    tail->until_ns = tail->written_ns = 0;
-  }
-  return ctl_store_done (self, CTL_STATEMENT_LAST, rc);
+  sqlite3_stmt *statement = self->statement[CTL_STATEMENT_BEHIND];
+  int rc = sqlite3_step (statement);
+  int64_t behind = rc == SQLITE_ROW ? sqlite3_column_int64 (statement, 0) : 0;
+  if (behind > tail->first + tail->count)
+    empty_tail (tail, behind);
+  return ctl_store_done (self, CTL_STATEMENT_BEHIND, rc);
+}
+
+/* The burst in a row of BURST_OF, if it is one to go on with. */
+static int take_tail (ctl_burst_t *tail, sqlite3_stmt *statement)
+{
+  uint32_t count = (uint32_t) sqlite3_column_int64 (statement, 1);
+  const void *ids = sqlite3_column_blob (statement, 5), *sums = sqlite3_column_blob (statement, 6);
+  if (!count || count >= CTL_BURST_JOIN || !ids || !sums ||
+      sqlite3_column_bytes (statement, 5) != (int) (count * WEFT_TASK_ID_SIZE) ||
+      sqlite3_column_bytes (statement, 6) != (int) (count * CTL_SUMMARY_SIZE))
+    return 0;
+  tail->count = count;
+  tail->from_ns = (uint64_t) sqlite3_column_int64 (statement, 2);
+  tail->until_ns = (uint64_t) sqlite3_column_int64 (statement, 3);
+  tail->written_ns = (uint64_t) sqlite3_column_int64 (statement, 4);
+  memcpy (tail->ids, ids, count * WEFT_TASK_ID_SIZE);
+  memcpy (tail->sums, sums, count * CTL_SUMMARY_SIZE);
+  return 1;
 }
 
 int ctl_store_load_tail (ctl_store_t *self)
@@ -133,28 +161,36 @@ int ctl_store_load_tail (ctl_store_t *self)
   sqlite3_stmt *statement = self->statement[CTL_STATEMENT_BURST_OF];
   sqlite3_bind_int64 (statement, 1, INT64_MAX);
   int rc = sqlite3_step (statement);
-  tail->first = 1;
-  tail->count = 0;
-  tail->from_ns = UINT64_MAX;
-  tail->until_ns = tail->written_ns = 0;
-  tail->dirty = 0;
-  if (rc == SQLITE_ROW) {
-    uint32_t count = (uint32_t) sqlite3_column_int64 (statement, 1);
-    const void *sums = sqlite3_column_blob (statement, 5);
-    tail->first = sqlite3_column_int64 (statement, 0);
-    if (count < CTL_BURST_JOIN && sqlite3_column_bytes (statement, 5) == (int) (count * CTL_SUMMARY_SIZE)) {
-      tail->count = count;
-      tail->from_ns = (uint64_t) sqlite3_column_int64 (statement, 2);
-      tail->until_ns = (uint64_t) sqlite3_column_int64 (statement, 3);
-      tail->written_ns = (uint64_t) sqlite3_column_int64 (statement, 4);
-      if (count)
-        memcpy (tail->sums, sums, count * CTL_SUMMARY_SIZE);
-    } else {
-      tail->first += count;
-    }
-  }
+  self->fill.count = 0;
+  ctl_block_forget (self);
+  empty_tail (tail, rc == SQLITE_ROW ? sqlite3_column_int64 (statement, 0) : 1);
+  if (rc == SQLITE_ROW && !take_tail (tail, statement))
+    tail->first += (uint32_t) sqlite3_column_int64 (statement, 1);
   int status = ctl_store_done (self, CTL_STATEMENT_BURST_OF, rc);
-  return status ? status : begin_behind_tasks (self);
+  return status ? status : begin_behind_blocks (self);
+}
+
+int ctl_store_load_table (ctl_store_t *self)
+{
+  sqlite3_stmt *statement = self->statement[CTL_STATEMENT_IDS];
+  int64_t end = self->tail.first + self->tail.count;
+  int rc, status = 0;
+  self->oldest = end;
+  while (status == 0 && (rc = sqlite3_step (statement)) != SQLITE_DONE) {
+    if (rc != SQLITE_ROW) {
+      status = ctl_store_fail (self, rc);
+      break;
+    }
+    int64_t first = sqlite3_column_int64 (statement, 0);
+    const uint8_t *ids = sqlite3_column_blob (statement, 1);
+    uint32_t count = ids ? (uint32_t) sqlite3_column_bytes (statement, 1) / WEFT_TASK_ID_SIZE : 0;
+    self->oldest = first < self->oldest ? first : self->oldest;
+    for (uint32_t i = 0; i < count && status == 0; i++)
+      status =
+          ctl_id_table_add (&self->table, ids + (size_t) i * WEFT_TASK_ID_SIZE, first + i, self->oldest, end);
+  }
+  sqlite3_reset (statement);
+  return status;
 }
 
 static int flush_names (ctl_store_t *self)
@@ -187,18 +223,22 @@ int ctl_store_flush (ctl_store_t *self)
   ctl_burst_t *tail = &self->tail;
   if (!tail->dirty)
     return 0;
-  int status = flush_names (self);
+  int status = ctl_block_flush (self);
+  if (status == 0)
+    status = flush_names (self);
   if (status == 0)
     status = flush_instruction (self);
   if (status)
     return status;
+  tail->written_ns = self->carried_ns ? self->carried_ns : weft_clock_ns (CLOCK_REALTIME);
   sqlite3_stmt *statement = self->statement[CTL_STATEMENT_ADD_BURST];
   sqlite3_bind_int64 (statement, 1, tail->first);
   sqlite3_bind_int64 (statement, 2, tail->count);
   sqlite3_bind_int64 (statement, 3, (int64_t) tail->from_ns);
   sqlite3_bind_int64 (statement, 4, (int64_t) tail->until_ns);
   sqlite3_bind_int64 (statement, 5, (int64_t) tail->written_ns);
-  sqlite3_bind_blob (statement, 6, tail->sums, (int) (tail->count * CTL_SUMMARY_SIZE), SQLITE_STATIC);
+  sqlite3_bind_blob (statement, 6, tail->ids, (int) (tail->count * WEFT_TASK_ID_SIZE), SQLITE_STATIC);
+  sqlite3_bind_blob (statement, 7, tail->sums, (int) (tail->count * CTL_SUMMARY_SIZE), SQLITE_STATIC);
   status = ctl_store_done (self, CTL_STATEMENT_ADD_BURST, sqlite3_step (statement));
   if (status == 0)
     tail->dirty = 0;
@@ -209,13 +249,9 @@ int ctl_store_flush (ctl_store_t *self)
 static int next_burst (ctl_store_t *self)
 {
   int status = ctl_store_flush (self);
-  if (status)
-    return status;
-  self->tail.first += self->tail.count;
-  self->tail.count = 0;
-  self->tail.from_ns = UINT64_MAX;
-  self->tail.until_ns = self->tail.written_ns = 0;
-  return 0;
+  if (status == 0)
+    empty_tail (&self->tail, self->tail.first + self->tail.count);
+  return status;
 }
 
 /* ---- writing ------------------------------------------------------------------- */
@@ -236,141 +272,171 @@ static void widen (ctl_burst_t *tail, const ctl_execution_t *execution)
 {
   tail->from_ns = execution->start_ns < tail->from_ns ? execution->start_ns : tail->from_ns;
   tail->until_ns = execution->start_ns > tail->until_ns ? execution->start_ns : tail->until_ns;
-  tail->written_ns = weft_clock_ns (CLOCK_REALTIME);
   tail->dirty = 1;
 }
 
-/* The summary of a task that is there already, wherever its burst is. */
+/* The burst of a number before the tail: its first and how many ids and summaries it has. BURST_OF is on its
+ * row, for the caller to reset. WEFT_E_NOT_FOUND. */
+static int burst_of (ctl_store_t *self, int64_t number, int64_t *ret_first)
+{
+  sqlite3_stmt *statement = self->statement[CTL_STATEMENT_BURST_OF];
+  sqlite3_bind_int64 (statement, 1, number);
+  int rc = sqlite3_step (statement);
+  if (rc != SQLITE_ROW)
+    return rc == SQLITE_DONE ? WEFT_E_NOT_FOUND : ctl_store_fail (self, rc);
+  int64_t place = number - sqlite3_column_int64 (statement, 0);
+  *ret_first = sqlite3_column_int64 (statement, 0);
+  return place < sqlite3_column_bytes (statement, 5) / (int64_t) WEFT_TASK_ID_SIZE &&
+                 place < sqlite3_column_bytes (statement, 6) / (int64_t) CTL_SUMMARY_SIZE
+             ? 0
+             : WEFT_E_NOT_FOUND;
+}
+
+int ctl_store_is_number_of (ctl_store_t *self, const uint8_t *task, int64_t number, int *ret_late)
+{
+  const ctl_burst_t *tail = &self->tail;
+  int64_t first;
+  if (number < self->oldest)
+    return 0;
+  if (number >= tail->first) {
+    *ret_late = (tail->sums[number - tail->first][CTL_SUMMARY_FLAGS] & CTL_SUMMARY_LATE) != 0;
+    return memcmp (tail->ids[number - tail->first], task, WEFT_TASK_ID_SIZE) == 0;
+  }
+  int rc = burst_of (self, number, &first);
+  sqlite3_stmt *statement = self->statement[CTL_STATEMENT_BURST_OF];
+  if (rc == 0) {
+    const uint8_t *ids = sqlite3_column_blob (statement, 5), *sums = sqlite3_column_blob (statement, 6);
+    if (ids && sums) {
+      rc = memcmp (ids + (number - first) * WEFT_TASK_ID_SIZE, task, WEFT_TASK_ID_SIZE) == 0;
+      *ret_late = (sums[(number - first) * CTL_SUMMARY_SIZE + CTL_SUMMARY_FLAGS] & CTL_SUMMARY_LATE) != 0;
+    }
+  }
+  sqlite3_reset (statement);
+  return rc == WEFT_E_NOT_FOUND || rc == WEFT_E_MALFORMED ? 0 : rc;
+}
+
+/* 1: the task is there already. */
+static int number_of (ctl_store_t *self, const uint8_t *task, int64_t *ret_number, int *ret_late)
+{
+  ctl_id_search_t search = ctl_id_table_search (&self->table, task);
+  int64_t end = self->tail.first + self->tail.count;
+  int rc = 0;
+  while (rc == 0 && ctl_id_table_next (&self->table, &search, end, ret_number))
+    rc = ctl_store_is_number_of (self, task, *ret_number, ret_late);
+  return rc;
+}
+
+/* The summary of a task whose burst is written. */
+static int rewrite_summary (ctl_store_t *self, int64_t number, const uint8_t sum[CTL_SUMMARY_SIZE],
+                            uint64_t start_ns)
+{
+  int64_t first = 0;
+  int status = burst_of (self, number, &first);
+  sqlite3_reset (self->statement[CTL_STATEMENT_BURST_OF]);
+  if (status)
+    return status;
+  sqlite3_blob *blob = NULL;
+  int rc = sqlite3_blob_open (self->db, "main", "burst", "sums", first, 1, &blob);
+  if (rc == SQLITE_OK)
+    rc = sqlite3_blob_write (blob, sum, CTL_SUMMARY_SIZE, (int) ((number - first) * CTL_SUMMARY_SIZE));
+  if (rc != SQLITE_OK)
+    status = ctl_store_fail (self, rc);
+  sqlite3_blob_close (blob);
+  sqlite3_stmt *statement = self->statement[CTL_STATEMENT_BOUNDS];
+  sqlite3_bind_int64 (statement, 1, first);
+  sqlite3_bind_int64 (statement, 2, (int64_t) start_ns);
+  sqlite3_bind_int64 (statement, 3, (int64_t) weft_clock_ns (CLOCK_REALTIME));
+  return status ? status : ctl_store_done (self, CTL_STATEMENT_BOUNDS, sqlite3_step (statement));
+}
+
 static int replace_summary (ctl_store_t *self, int64_t number, const ctl_execution_t *execution)
 {
   uint8_t sum[CTL_SUMMARY_SIZE];
   ctl_burst_t *tail = &self->tail;
   int status = summarise (self, execution, sum);
-  if (status)
-    return status;
-  if (number >= tail->first && number < tail->first + tail->count) {
+  sum[CTL_SUMMARY_FLAGS] |= CTL_SUMMARY_LATE;
+  if (status == 0 && number >= tail->first) {
     memcpy (tail->sums[number - tail->first], sum, sizeof sum);
     widen (tail, execution);
     return 0;
   }
-  status = flush_names (self);
-  sqlite3_stmt *statement = self->statement[CTL_STATEMENT_BURST_OF];
-  sqlite3_bind_int64 (statement, 1, number);
-  int rc = sqlite3_step (statement);
-  int64_t first = rc == SQLITE_ROW ? sqlite3_column_int64 (statement, 0) : 0;
-  int64_t count = rc == SQLITE_ROW ? sqlite3_column_bytes (statement, 5) / (int) CTL_SUMMARY_SIZE : 0;
   if (status == 0)
-    status = ctl_store_done (self, CTL_STATEMENT_BURST_OF, rc);
-  if (status || number - first >= count)
-    return status;
-  sqlite3_blob *blob = NULL;
-  rc = sqlite3_blob_open (self->db, "main", "burst", "sums", first, 1, &blob);
-  if (rc == SQLITE_OK)
-    rc = sqlite3_blob_write (blob, sum, sizeof sum, (int) ((number - first) * CTL_SUMMARY_SIZE));
-  if (rc != SQLITE_OK)
-    status = ctl_store_fail (self, rc);
-  sqlite3_blob_close (blob);
-  statement = self->statement[CTL_STATEMENT_BOUNDS];
-  sqlite3_bind_int64 (statement, 1, first);
-  sqlite3_bind_int64 (statement, 2, (int64_t) execution->start_ns);
-  sqlite3_bind_int64 (statement, 3, (int64_t) execution->start_ns);
-  sqlite3_bind_int64 (statement, 4, (int64_t) weft_clock_ns (CLOCK_REALTIME));
-  return status ? status : ctl_store_done (self, CTL_STATEMENT_BOUNDS, sqlite3_step (statement));
+    status = flush_names (self);
+  return status ? status : rewrite_summary (self, number, sum, execution->start_ns);
 }
 
-static int64_t errors_of (const ctl_execution_t *execution)
-{
-  int64_t errors = 0;
-  for (uint32_t i = 0; i < execution->count; i++)
-    errors += execution->subtasks[i].error != WEFT_ERROR_NONE || execution->subtasks[i].status >= 500;
-  return errors;
-}
-
-/* *ret_there 1: ADD found its id there already. */
-static int write_row (ctl_store_t *self, ctl_statement_t how, int64_t number,
-                      const ctl_execution_t *execution, int *ret_there)
+static int write_late (ctl_store_t *self, int64_t number, const ctl_execution_t *execution)
 {
   void *data;
   size_t size;
-  int status = ctl_execution_pack (execution, &data, &size);
-  if (status)
-    return status;
-  sqlite3_stmt *statement = self->statement[how];
-  sqlite3_bind_int64 (statement, 1, number);
-  sqlite3_bind_blob (statement, 2, execution->task, WEFT_TASK_ID_SIZE, SQLITE_STATIC);
-  sqlite3_bind_int64 (statement, 3, execution->instruction);
-  sqlite3_bind_int (statement, 4, (int) execution->kind);
-  sqlite3_bind_text (statement, 5, execution->name, -1, SQLITE_STATIC);
-  sqlite3_bind_int64 (statement, 6, (int64_t) execution->start_ns);
-  sqlite3_bind_int64 (statement, 7, (int64_t) execution->duration_ns);
-  sqlite3_bind_int (statement, 8, execution->complete);
-  sqlite3_bind_int64 (statement, 9, errors_of (execution));
-  sqlite3_bind_blob (statement, 10, data, (int) size, SQLITE_STATIC);
-  status = ctl_store_done (self, how, sqlite3_step (statement));
-  *ret_there = status == 0 && sqlite3_changes (self->db) == 0;
-  sqlite3_clear_bindings (statement);
-  free (data);
-  return status;
-}
-
-/* S3. A row that cannot be read any more is replaced: what is new is sound. */
-static int write_merged (ctl_store_t *self, const ctl_execution_t *execution, int64_t number,
-                         ctl_execution_t *stored)
-{
-  ctl_execution_t *copy = NULL;
-  void *data;
-  size_t size;
-  int there;
   int rc = ctl_execution_pack (execution, &data, &size);
   if (rc)
     return rc;
-  rc = ctl_execution_unpack (data, size, &copy);
+  sqlite3_stmt *statement = self->statement[CTL_STATEMENT_ADD_LATE];
+  sqlite3_bind_int64 (statement, 1, number);
+  sqlite3_bind_blob64 (statement, 2, data, size, SQLITE_STATIC);
+  rc = ctl_store_done (self, CTL_STATEMENT_ADD_LATE, sqlite3_step (statement));
+  sqlite3_clear_bindings (statement);
   free (data);
-  if (rc == 0 && stored)
-    rc = ctl_execution_merge (stored, copy);
-  if (rc == 0)
-    rc = write_row (self, CTL_STATEMENT_REPLACE, number, stored ? stored : copy, &there);
-  if (rc == 0)
-    rc = replace_summary (self, number, stored ? stored : copy);
-  ctl_execution_destroy (&copy);
+  return rc ? rc : replace_summary (self, number, execution);
+}
+
+static int copy_of (const ctl_execution_t *execution, ctl_execution_t **ret_copy)
+{
+  void *data;
+  size_t size;
+  int rc = ctl_execution_pack (execution, &data, &size);
+  if (rc)
+    return rc;
+  rc = ctl_execution_unpack (data, size, ret_copy);
+  free (data);
   return rc;
 }
 
-static int merge (ctl_store_t *self, const ctl_execution_t *execution)
+/* S3. What cannot be read any more is replaced: what is new is sound. */
+static int merge (ctl_store_t *self, const ctl_execution_t *execution, int64_t number, int late)
 {
-  sqlite3_stmt *statement = self->statement[CTL_STATEMENT_GET_BY_ID];
-  ctl_execution_t *stored = NULL;
-  sqlite3_bind_blob (statement, 1, execution->task, WEFT_TASK_ID_SIZE, SQLITE_STATIC);
-  int rc = sqlite3_step (statement), status = 0;
-  int64_t number = rc == SQLITE_ROW ? sqlite3_column_int64 (statement, 1) : 0;
-  if (rc == SQLITE_ROW)
-    status = ctl_store_unpack (statement, &stored);
-  else
-    status = rc == SQLITE_DONE ? WEFT_E_MALFORMED : ctl_store_fail (self, rc);
-  sqlite3_reset (statement);
-  if (number && (status == WEFT_E_MALFORMED || status == WEFT_E_VERSION))
-    status = 0;
-  if (status == 0)
-    status = write_merged (self, execution, number, stored);
+  ctl_execution_t *stored = NULL, *copy = NULL;
+  int rc = ctl_store_load (self, number, late, &stored);
+  if (rc == WEFT_E_NOT_FOUND || rc == WEFT_E_MALFORMED || rc == WEFT_E_VERSION)
+    rc = 0;
+  if (rc == 0 && stored)
+    rc = copy_of (execution, &copy);
+  if (rc == 0 && stored)
+    rc = ctl_execution_merge (stored, copy);
+  if (rc == 0)
+    rc = write_late (self, number, stored ? stored : execution);
+  ctl_execution_destroy (&copy);
   ctl_execution_destroy (&stored);
-  return status;
+  return rc;
+}
+
+static int append (ctl_store_t *self, const ctl_execution_t *execution)
+{
+  ctl_burst_t *tail = &self->tail;
+  int rc = tail->count == CTL_BURST_MAX ? next_burst (self) : 0;
+  int64_t number = tail->first + tail->count;
+  if (rc == 0)
+    rc = ctl_block_add (self, execution);
+  if (rc == 0)
+    rc = summarise (self, execution, tail->sums[tail->count]);
+  if (rc == 0)
+    rc = ctl_id_table_add (&self->table, execution->task, number, self->oldest, number + 1);
+  if (rc)
+    return rc;
+  memcpy (tail->ids[tail->count++], execution->task, WEFT_TASK_ID_SIZE);
+  widen (tail, execution);
+  return 0;
 }
 
 int ctl_store_put_one (ctl_store_t *self, const ctl_execution_t *execution)
 {
-  ctl_burst_t *tail = &self->tail;
-  int there = 0;
-  int rc = tail->count == CTL_BURST_MAX ? next_burst (self) : 0;
-  if (rc == 0)
-    rc = write_row (self, CTL_STATEMENT_ADD, tail->first + tail->count, execution, &there);
-  if (rc || there)
-    return rc ? rc : merge (self, execution);
-  rc = summarise (self, execution, tail->sums[tail->count]);
-  if (rc)
+  int64_t number;
+  int late;
+  int rc = number_of (self, execution->task, &number, &late);
+  if (rc < 0)
     return rc;
-  tail->count++;
-  widen (tail, execution);
-  return 0;
+  return rc ? merge (self, execution, number, late) : append (self, execution);
 }
 
 /* After some errors SQLite has rolled back by itself; a second ROLLBACK is harmless. Memory is as
@@ -385,7 +451,7 @@ static void roll_back (ctl_store_t *self)
   self->saved_instruction = 0;
   self->names_saved = self->names_committed;
   if (ctl_store_load_tail (self))
-    self->tail.count = CTL_BURST_MAX; /* the next put looks again */
+    self->tail.count = CTL_BURST_MAX; /* the next put goes behind it */
   memcpy (self->why, why, sizeof why);
 }
 
@@ -440,6 +506,8 @@ uint64_t ctl_store_retired (const ctl_store_t *self)
 
 static int is_full (ctl_store_t *self)
 {
+  if (self->tail.first + self->tail.count - self->oldest > WEFT_STORE_TASKS_MAX)
+    return 1;
   if (!self->bytes_max)
     return 0;
   sqlite3_stmt *statement = self->statement[CTL_STATEMENT_BYTES];
@@ -449,28 +517,36 @@ static int is_full (ctl_store_t *self)
   return bytes > self->bytes_max;
 }
 
+static int drop (ctl_store_t *self, ctl_statement_t what, int64_t first, int64_t end)
+{
+  sqlite3_stmt *statement = self->statement[what];
+  sqlite3_bind_int64 (statement, 1, first);
+  if (what != CTL_STATEMENT_DROP_BURST)
+    sqlite3_bind_int64 (statement, 2, end);
+  return ctl_store_done (self, what, sqlite3_step (statement));
+}
+
 /* The first burst and the tasks in it. */
 static int drop_burst (ctl_store_t *self, int64_t first, int64_t count)
 {
   int rc = ctl_store_run (self, "BEGIN IMMEDIATE");
   if (rc)
     return rc;
-  sqlite3_stmt *statement = self->statement[CTL_STATEMENT_DROP];
-  sqlite3_bind_int64 (statement, 1, first);
-  sqlite3_bind_int64 (statement, 2, first + count);
-  rc = ctl_store_done (self, CTL_STATEMENT_DROP, sqlite3_step (statement));
-  uint64_t dropped = rc == 0 ? (uint64_t) sqlite3_changes (self->db) : 0;
-  statement = self->statement[CTL_STATEMENT_DROP_BURST];
-  sqlite3_bind_int64 (statement, 1, first);
+  rc = drop (self, CTL_STATEMENT_DROP_BLOCKS, first, first + count);
   if (rc == 0)
-    rc = ctl_store_done (self, CTL_STATEMENT_DROP_BURST, sqlite3_step (statement));
+    rc = drop (self, CTL_STATEMENT_DROP_LATE, first, first + count);
+  if (rc == 0)
+    rc = drop (self, CTL_STATEMENT_DROP_BURST, first, 0);
   if (rc == 0)
     rc = ctl_store_run (self, "COMMIT");
-  if (rc)
+  ctl_block_forget (self);
+  if (rc) {
     roll_back (self);
-  else
-    self->retired += dropped;
-  return rc;
+    return rc;
+  }
+  self->retired += (uint64_t) count;
+  self->oldest = first + count;
+  return 0;
 }
 
 int ctl_store_tidy (ctl_store_t *self, uint64_t now_ns)
@@ -489,12 +565,8 @@ int ctl_store_tidy (ctl_store_t *self, uint64_t now_ns)
   is_old = self->age_max_ns && now_ns > self->age_max_ns && written_ns < now_ns - self->age_max_ns;
   if (status || rc != SQLITE_ROW || (!is_old && !is_full (self)))
     return status;
-  if (first == self->tail.first) { /* the only one: the next one begins behind it */
-    self->tail.first += self->tail.count;
-    self->tail.count = 0;
-    self->tail.from_ns = UINT64_MAX;
-    self->tail.until_ns = self->tail.written_ns = 0;
-  }
+  if (first == self->tail.first) /* the only one: the next one begins behind it */
+    empty_tail (&self->tail, self->tail.first + self->tail.count);
   status = drop_burst (self, first, count);
   self->oldest_written_ns = 0;
   return status ? status : 1;

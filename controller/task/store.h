@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store: executions on disk, SQLite in WAL mode, one row a task with its
- * subtasks packed, and beside them their summaries, thousands in a row. The only
- * module that knows SQLite. One thread; readers of other processes hold nothing up.
+/* store: executions on disk, SQLite in WAL mode: their subtasks packed, dozens of
+ * them in a row, and beside them ids and summaries, thousands in a row. A row a
+ * task cost five times what correlating it costs. The only module that knows
+ * SQLite. One thread; readers of other processes hold nothing up.
  *
- *  S1  a row is written whole or not at all
+ *  S1  a task is written whole or not at all
  *  S2  the schema version stands in PRAGMA user_version; a newer one is refused
  *      before anything is written
  *  S3  an execution with a task id that is there already is merged into it
@@ -16,7 +17,7 @@
 #include "summary.h"
 #include "task.h"
 
-#define CTL_STORE_SCHEMA 2
+#define CTL_STORE_SCHEMA 3
 
 typedef struct ctl_store_t ctl_store_t;
 
@@ -46,7 +47,7 @@ uint64_t ctl_store_count (ctl_store_t *self, uint64_t from_ns, uint64_t to_ns);
  * WEFT_E_BUSY: several begin so, *ret_count of them. */
 int ctl_store_find (ctl_store_t *self, const char *prefix, ctl_execution_t **ret_execution,
                     uint32_t *ret_count);
-/* What may stay: bytes of the file that are in use, and for how long since it was written (a replay brings old
+/* What may stay beside WEFT_STORE_TASKS_MAX: bytes of the file that are in use, and for how long since it was written (a replay brings old
  * times); 0: no bound. */
 void ctl_store_retain (ctl_store_t *self, uint64_t bytes_max, uint64_t age_max_ms);
 /* Drops the oldest tasks that may not stay, a part of them at a time: 1: call again soon, 0: all do.

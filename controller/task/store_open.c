@@ -14,21 +14,27 @@
 
 #define BUSY_MS 2000 /* another process reads or checkpoints */
 
-/* The columns beside `data` stand there only so that people can query them with sqlite3(1). */
 static const char schema_sql[] =
-    "CREATE TABLE task (n INTEGER PRIMARY KEY, id BLOB NOT NULL, instruction INTEGER NOT NULL, "
-    "kind INTEGER NOT NULL, name TEXT NOT NULL, start_ns INTEGER NOT NULL, duration_ns INTEGER NOT NULL, "
-    "complete INTEGER NOT NULL, errors INTEGER NOT NULL, data BLOB NOT NULL);"
-    "CREATE UNIQUE INDEX task_id ON task (id);"
+    "CREATE TABLE block (first INTEGER PRIMARY KEY, count INTEGER NOT NULL, tasks BLOB NOT NULL);"
+    "CREATE TABLE late (n INTEGER PRIMARY KEY, data BLOB NOT NULL);"
     "CREATE TABLE burst (first INTEGER PRIMARY KEY, count INTEGER NOT NULL, from_ns INTEGER NOT NULL, "
-    "until_ns INTEGER NOT NULL, written_ns INTEGER NOT NULL, sums BLOB NOT NULL);"
+    "until_ns INTEGER NOT NULL, written_ns INTEGER NOT NULL, ids BLOB NOT NULL, sums BLOB NOT NULL);"
     "CREATE TABLE name (n INTEGER PRIMARY KEY, text TEXT NOT NULL);"
-    "CREATE TABLE fact (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;";
+    "CREATE TABLE IF NOT EXISTS fact (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;";
 
-/* Pages are kept in memory: ids come in any order, so that each write goes to another page of their
- * index. The log is carried over once in 16 MiB. */
-static const char settings_sql[] = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; "
-                                   "PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 4096;";
+/* What an older schema had is out of the way of this one's. */
+static const char *const aside_sql[CTL_STORE_SCHEMA] = {
+    [1] = "DROP INDEX IF EXISTS task_start; DROP INDEX IF EXISTS task_instruction; "
+          "ALTER TABLE task RENAME TO old_task",
+    [2] = "DROP INDEX IF EXISTS task_id; ALTER TABLE task RENAME TO old_task; "
+          "ALTER TABLE burst RENAME TO old_burst; DROP TABLE name",
+};
+
+/* Big pages, where the file is new: what is written is big, and a page costs four system calls on its way
+ * through the log. The log is carried over once in 16 MiB. */
+static const char settings_sql[] =
+    "PRAGMA page_size = 16384; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; "
+    "PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 1024;";
 
 static int read_number (ctl_store_t *self, const char *sql, int *ret_number)
 {
@@ -43,7 +49,7 @@ static int read_number (ctl_store_t *self, const char *sql, int *ret_number)
   return status;
 }
 
-int ctl_store_prepare (ctl_store_t *self)
+static int prepare (ctl_store_t *self)
 {
   static const char *const sql[] = {
 #define XX(name, text) [CTL_STATEMENT_##name] = (text),
@@ -58,38 +64,60 @@ int ctl_store_prepare (ctl_store_t *self)
   return 0;
 }
 
-/* ---- from the schema before ------------------------------------------------- */
+/* ---- from a schema before --------------------------------------------------- */
 
-/* Every task that can be read, by its start: as they would have come. */
-static int carry_over (ctl_store_t *self)
+/* Every task that can be read, in the order in which they came, or of their start. */
+static const char *const carry_sql[CTL_STORE_SCHEMA] = {
+    [1] = "SELECT data, 0 FROM old_task ORDER BY start_ns, id",
+    [2] = "SELECT data, (SELECT written_ns FROM old_burst WHERE first <= n ORDER BY first DESC LIMIT 1) "
+          "FROM old_task ORDER BY n",
+};
+
+static int carry_one (ctl_store_t *self, sqlite3_stmt *statement)
 {
-  sqlite3_stmt *statement;
-  int rc =
-      sqlite3_prepare_v2 (self->db, "SELECT data FROM task_1 ORDER BY start_ns, id", -1, &statement, NULL);
-  int status = rc == SQLITE_OK ? 0 : ctl_store_fail (self, rc);
-  while (status == 0 && (rc = sqlite3_step (statement)) != SQLITE_DONE) {
-    ctl_execution_t *execution = NULL;
-    if (rc != SQLITE_ROW)
-      status = ctl_store_fail (self, rc);
-    else if (ctl_store_unpack (statement, &execution) == 0)
-      status = ctl_store_put_one (self, execution);
-    ctl_execution_destroy (&execution);
-  }
-  sqlite3_finalize (statement);
+  const void *data = sqlite3_column_blob (statement, 0);
+  ctl_execution_t *execution = NULL;
+  int status = 0;
+  self->carried_ns = (uint64_t) sqlite3_column_int64 (statement, 1);
+  if (data && ctl_execution_unpack (data, (size_t) sqlite3_column_bytes (statement, 0), &execution) == 0)
+    status = ctl_store_put_one (self, execution);
+  ctl_execution_destroy (&execution);
   return status;
 }
 
-int ctl_store_migrate (ctl_store_t *self)
+static int carry_over (ctl_store_t *self, int version)
 {
+  sqlite3_stmt *statement;
   int last = 0;
-  int rc = read_number (self, "SELECT max (instruction) FROM task_1", &last);
-  if (rc == 0)
-    rc = carry_over (self);
+  int status = version == 1 ? read_number (self, "SELECT max (instruction) FROM old_task", &last) : 0;
   if ((uint32_t) last > self->last_instruction)
     self->last_instruction = (uint32_t) last;
+  int rc = status ? SQLITE_DONE : sqlite3_prepare_v2 (self->db, carry_sql[version], -1, &statement, NULL);
+  if (status || rc != SQLITE_OK)
+    return status ? status : ctl_store_fail (self, rc);
+  while (status == 0 && (rc = sqlite3_step (statement)) != SQLITE_DONE)
+    status = rc == SQLITE_ROW ? carry_one (self, statement) : ctl_store_fail (self, rc);
+  sqlite3_finalize (statement);
+  if (status == 0)
+    status = ctl_store_flush (self);
+  self->carried_ns = 0;
+  if (status == 0)
+    status = ctl_store_run (self, "DROP TABLE old_task; DROP TABLE IF EXISTS old_burst");
+  return status;
+}
+
+static int load (ctl_store_t *self)
+{
+  int rc = prepare (self);
   if (rc == 0)
-    rc = ctl_store_flush (self);
-  return rc ? rc : ctl_store_run (self, "DROP TABLE task_1");
+    rc = ctl_store_load_names (self);
+  if (rc == 0)
+    rc = ctl_store_load_tail (self);
+  if (rc == 0)
+    rc = ctl_store_load_table (self);
+  if (rc == 0)
+    self->last_instruction = ctl_store_last_instruction (self);
+  return rc;
 }
 
 /* S4: one transaction; a death in it leaves the store as it was. */
@@ -97,19 +125,14 @@ static int make_schema (ctl_store_t *self, int version)
 {
   char sql[64];
   int rc = ctl_store_run (self, "BEGIN IMMEDIATE");
-  if (rc == 0 && version == 1)
-    rc = ctl_store_run (self, "DROP INDEX IF EXISTS task_start; DROP INDEX IF EXISTS task_instruction; "
-                              "ALTER TABLE task RENAME TO task_1");
+  if (rc == 0 && version)
+    rc = ctl_store_run (self, aside_sql[version]);
   if (rc == 0)
     rc = ctl_store_run (self, schema_sql);
   if (rc == 0)
-    rc = ctl_store_prepare (self);
-  if (rc == 0)
-    rc = ctl_store_load_tail (self);
-  if (rc == 0)
-    rc = ctl_store_load_names (self);
-  if (rc == 0 && version == 1)
-    rc = ctl_store_migrate (self);
+    rc = load (self);
+  if (rc == 0 && version)
+    rc = carry_over (self, version);
   snprintf (sql, sizeof sql, "PRAGMA user_version = %d; COMMIT", CTL_STORE_SCHEMA);
   if (rc == 0)
     rc = ctl_store_run (self, sql);
@@ -153,14 +176,8 @@ static int set_up (ctl_store_t *self, const char *path, char *why, size_t why_si
     rc = ctl_store_run (self, settings_sql);
   if (rc == 0 && version != CTL_STORE_SCHEMA)
     rc = make_schema (self, version);
-  else if (rc == 0) {
-    rc = ctl_store_prepare (self);
-    if (rc == 0)
-      rc = ctl_store_load_names (self);
-    if (rc == 0)
-      rc = ctl_store_load_tail (self);
-    self->last_instruction = rc == 0 ? ctl_store_last_instruction (self) : 0;
-  }
+  else if (rc == 0)
+    rc = load (self);
   if (rc && !*why)
     snprintf (why, why_size, "cannot open store %s: %s%s%s; %schoose another --store", path,
               rc == WEFT_E_MALFORMED ? "it is no database (" : "", self->why,
@@ -196,6 +213,10 @@ int ctl_store_open (const char *path, ctl_store_t **ret_self, char *why, size_t 
   ctl_store_t *self = calloc (1, sizeof *self);
   if (!self)
     return WEFT_E_NOMEM;
+  if (ctl_id_table_init (&self->table)) {
+    free (self);
+    return WEFT_E_NOMEM;
+  }
   rc = sqlite3_open_v2 (path, &self->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
   if (rc != SQLITE_OK) {
     snprintf (why, why_size, "cannot open store %s: %s; choose another --store", path,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../common/cursor.h"
 #include "../../common/ids.h"
 #include "../../common/status.h"
 #include "store_db.h"
@@ -15,48 +16,53 @@ static int64_t bound (uint64_t ns)
   return ns > INT64_MAX ? INT64_MAX : (int64_t) ns;
 }
 
-int ctl_store_unpack (sqlite3_stmt *statement, ctl_execution_t **ret_execution)
-{
-  const void *data = sqlite3_column_blob (statement, 0);
-  int size = sqlite3_column_bytes (statement, 0);
-  return data ? ctl_execution_unpack (data, (size_t) size, ret_execution) : WEFT_E_MALFORMED;
-}
-
 /* *ret_execution NULL: it is gone, or damaged: one bad page must not hide all others. */
-static int load (ctl_store_t *self, int64_t number, ctl_execution_t **ret_execution)
+static int load (ctl_store_t *self, int64_t number, int late, ctl_execution_t **ret_execution)
 {
-  sqlite3_stmt *statement = self->statement[CTL_STATEMENT_GET];
-  ctl_execution_t *execution = NULL;
-  sqlite3_bind_int64 (statement, 1, number);
-  int rc = sqlite3_step (statement), status = 0;
-  if (rc == SQLITE_ROW)
-    status = ctl_store_unpack (statement, &execution);
-  *ret_execution = execution;
-  sqlite3_reset (statement);
-  return status == WEFT_E_NOMEM ? status : 0;
+  *ret_execution = NULL;
+  return ctl_store_load (self, number, late, ret_execution) == WEFT_E_NOMEM ? WEFT_E_NOMEM : 0;
 }
 
-/* What a walk over the summaries does with each; what is not 0 ends it. */
-typedef int (entry_fn) (const uint8_t *entry, int64_t number, void *arg);
+/* One of a walk over the summaries. */
+typedef struct {
+  ctl_summary_t summary;
+  int64_t number;
+  int late;
+} entry_t;
+/* What is not 0 ends the walk. */
+typedef int (entry_fn) (const entry_t *entry, void *arg);
 
-/* Entries of bursts that overlap the window; a burst that is damaged is passed over. */
+/* Those of one burst that are in the window. */
+static int walk_burst (const ctl_store_t *self, sqlite3_stmt *statement, uint64_t from_ns, uint64_t to_ns,
+                       entry_fn *fn, void *arg)
+{
+  entry_t entry = {.number = sqlite3_column_int64 (statement, 0)};
+  const uint8_t *ids = sqlite3_column_blob (statement, 1), *sums = sqlite3_column_blob (statement, 2);
+  uint32_t count = (uint32_t) sqlite3_column_bytes (statement, 1) / WEFT_TASK_ID_SIZE;
+  uint32_t summed = (uint32_t) sqlite3_column_bytes (statement, 2) / CTL_SUMMARY_SIZE;
+  int status = 0;
+  if (!ids || !sums)
+    return 0;
+  for (uint32_t i = 0; i < count && i < summed && status == 0; i++, entry.number++) {
+    ctl_summary_get (ids + (size_t) i * WEFT_TASK_ID_SIZE, sums + (size_t) i * CTL_SUMMARY_SIZE, self->names,
+                     &entry.summary);
+    entry.late = (sums[(size_t) i * CTL_SUMMARY_SIZE + CTL_SUMMARY_FLAGS] & CTL_SUMMARY_LATE) != 0;
+    if (entry.summary.start_ns >= from_ns && entry.summary.start_ns <= to_ns)
+      status = fn (&entry, arg);
+  }
+  return status;
+}
+
+/* A burst that is damaged is passed over. */
 static int walk (ctl_store_t *self, uint64_t from_ns, uint64_t to_ns, entry_fn *fn, void *arg)
 {
   int rc, status = ctl_store_flush (self);
   sqlite3_stmt *statement = self->statement[CTL_STATEMENT_BURSTS];
   sqlite3_bind_int64 (statement, 1, bound (from_ns));
   sqlite3_bind_int64 (statement, 2, bound (to_ns));
-  while (status == 0 && (rc = sqlite3_step (statement)) != SQLITE_DONE) {
-    if (rc != SQLITE_ROW) {
-      status = ctl_store_fail (self, rc);
-      break;
-    }
-    int64_t first = sqlite3_column_int64 (statement, 0);
-    const uint8_t *sums = sqlite3_column_blob (statement, 1);
-    uint32_t count = (uint32_t) sqlite3_column_bytes (statement, 1) / CTL_SUMMARY_SIZE;
-    for (uint32_t i = 0; i < count && status == 0; i++)
-      status = fn (sums + (size_t) i * CTL_SUMMARY_SIZE, first + i, arg);
-  }
+  while (status == 0 && (rc = sqlite3_step (statement)) != SQLITE_DONE)
+    status =
+        rc == SQLITE_ROW ? walk_burst (self, statement, from_ns, to_ns, fn, arg) : ctl_store_fail (self, rc);
   sqlite3_reset (statement);
   return status;
 }
@@ -65,24 +71,19 @@ static int walk (ctl_store_t *self, uint64_t from_ns, uint64_t to_ns, entry_fn *
 
 typedef struct {
   ctl_store_t *self;
-  uint64_t from_ns, to_ns;
   ctl_store_summary_fn *wants;
   int (*fn) (ctl_execution_t **execution_p, void *arg);
   void *arg;
 } skim_t;
 
-static int skim_one (const uint8_t *entry, int64_t number, void *arg)
+static int skim_one (const entry_t *entry, void *arg)
 {
   const skim_t *skim = arg;
-  ctl_summary_t summary;
-  ctl_summary_get (entry, skim->self->names, &summary);
-  if (summary.start_ns < skim->from_ns || summary.start_ns > skim->to_ns)
-    return 0;
-  int rc = skim->wants (&summary, skim->arg);
+  int rc = skim->wants (&entry->summary, skim->arg);
   if (rc <= 0)
     return rc;
-  ctl_execution_t *execution = NULL;
-  rc = load (skim->self, number, &execution);
+  ctl_execution_t *execution;
+  rc = load (skim->self, entry->number, entry->late, &execution);
   if (rc == 0 && execution)
     rc = skim->fn (&execution, skim->arg);
   ctl_execution_destroy (&execution);
@@ -92,7 +93,7 @@ static int skim_one (const uint8_t *entry, int64_t number, void *arg)
 int ctl_store_skim (ctl_store_t *self, uint64_t from_ns, uint64_t to_ns, ctl_store_summary_fn *wants,
                     int (*fn) (ctl_execution_t **execution_p, void *arg), void *arg)
 {
-  skim_t skim = {self, from_ns, to_ns, wants, fn, arg};
+  skim_t skim = {self, wants, fn, arg};
   return walk (self, from_ns, to_ns, skim_one, &skim);
 }
 
@@ -112,24 +113,20 @@ uint64_t ctl_store_count (ctl_store_t *self, uint64_t from_ns, uint64_t to_ns)
 typedef struct {
   uint64_t start_ns;
   int64_t number;
+  int late;
   uint8_t task[WEFT_TASK_ID_SIZE];
 } pick_t;
 
 typedef struct {
-  ctl_store_t *self;
   uint32_t instruction;
-  uint64_t from_ns, to_ns;
   pick_t *pick;
   size_t count, capacity;
 } picks_t;
 
-static int pick_one (const uint8_t *entry, int64_t number, void *arg)
+static int pick_one (const entry_t *entry, void *arg)
 {
   picks_t *picks = arg;
-  ctl_summary_t summary;
-  ctl_summary_get (entry, picks->self->names, &summary);
-  if ((picks->instruction && summary.instruction != picks->instruction) ||
-      summary.start_ns < picks->from_ns || summary.start_ns > picks->to_ns)
+  if (picks->instruction && entry->summary.instruction != picks->instruction)
     return 0;
   if (picks->count == picks->capacity) {
     size_t capacity = picks->capacity ? picks->capacity * 2 : 256;
@@ -140,8 +137,8 @@ static int pick_one (const uint8_t *entry, int64_t number, void *arg)
     picks->capacity = capacity;
   }
   pick_t *pick = &picks->pick[picks->count++];
-  *pick = (pick_t){.start_ns = summary.start_ns, .number = number};
-  memcpy (pick->task, summary.task, sizeof pick->task);
+  *pick = (pick_t){.start_ns = entry->summary.start_ns, .number = entry->number, .late = entry->late};
+  memcpy (pick->task, entry->summary.task, sizeof pick->task);
   return 0;
 }
 
@@ -157,13 +154,13 @@ static int compare_picks (const void *left, const void *right)
 int ctl_store_each (ctl_store_t *self, uint32_t instruction, uint64_t from_ns, uint64_t to_ns,
                     int (*fn) (ctl_execution_t **execution_p, void *arg), void *arg)
 {
-  picks_t picks = {.self = self, .instruction = instruction, .from_ns = from_ns, .to_ns = to_ns};
+  picks_t picks = {.instruction = instruction};
   int status = walk (self, from_ns, to_ns, pick_one, &picks);
   if (picks.count)
     qsort (picks.pick, picks.count, sizeof *picks.pick, compare_picks);
   for (size_t i = 0; i < picks.count && status == 0; i++) {
-    ctl_execution_t *execution = NULL;
-    status = load (self, picks.pick[i].number, &execution);
+    ctl_execution_t *execution;
+    status = load (self, picks.pick[i].number, picks.pick[i].late, &execution);
     if (status == 0 && execution)
       status = fn (&execution, arg);
     ctl_execution_destroy (&execution);
@@ -189,38 +186,58 @@ static int range_of (const char *prefix, uint8_t low[WEFT_TASK_ID_SIZE], uint8_t
   return rc ? rc : weft_hex_get (high, digits, WEFT_TASK_ID_SIZE);
 }
 
-static int count_in (ctl_store_t *self, const uint8_t *low, const uint8_t *high, uint32_t *ret_count)
+typedef struct {
+  uint32_t count;
+  int64_t number; /* of the last, and its id */
+  uint8_t task[WEFT_TASK_ID_SIZE];
+} found_t;
+
+/* The ids of a burst between two, whose first 8 bytes are compared first: they are many. */
+static void find_in (sqlite3_stmt *statement, const uint8_t *low, const uint8_t *high, found_t *found)
 {
-  sqlite3_stmt *statement = self->statement[CTL_STATEMENT_COUNT];
-  sqlite3_bind_blob (statement, 1, low, WEFT_TASK_ID_SIZE, SQLITE_STATIC);
-  sqlite3_bind_blob (statement, 2, high, WEFT_TASK_ID_SIZE, SQLITE_STATIC);
-  int rc = sqlite3_step (statement);
-  if (rc == SQLITE_ROW)
-    *ret_count = (uint32_t) sqlite3_column_int64 (statement, 0);
-  return ctl_store_done (self, CTL_STATEMENT_COUNT, rc);
+  const uint8_t *ids = sqlite3_column_blob (statement, 1);
+  uint32_t count = ids ? (uint32_t) sqlite3_column_bytes (statement, 1) / WEFT_TASK_ID_SIZE : 0;
+  uint64_t least = weft_load_u64 (low), span = weft_load_u64 (high) - least;
+  for (uint32_t i = 0; i < count; i++) {
+    const uint8_t *id = ids + (size_t) i * WEFT_TASK_ID_SIZE;
+    if (weft_load_u64 (id) - least <= span && memcmp (id, low, WEFT_TASK_ID_SIZE) >= 0 &&
+        memcmp (id, high, WEFT_TASK_ID_SIZE) <= 0) {
+      found->count++;
+      found->number = sqlite3_column_int64 (statement, 0) + i;
+      memcpy (found->task, id, WEFT_TASK_ID_SIZE);
+    }
+  }
+}
+
+static int find_all (ctl_store_t *self, const uint8_t *low, const uint8_t *high, found_t *found)
+{
+  sqlite3_stmt *statement = self->statement[CTL_STATEMENT_IDS];
+  int rc, status = ctl_store_flush (self);
+  while (status == 0 && (rc = sqlite3_step (statement)) != SQLITE_DONE) {
+    if (rc == SQLITE_ROW)
+      find_in (statement, low, high, found);
+    else
+      status = ctl_store_fail (self, rc);
+  }
+  sqlite3_reset (statement);
+  return status;
 }
 
 int ctl_store_find (ctl_store_t *self, const char *prefix, ctl_execution_t **ret_execution,
                     uint32_t *ret_count)
 {
   uint8_t low[WEFT_TASK_ID_SIZE], high[WEFT_TASK_ID_SIZE];
-  uint32_t count = 0;
-  int status = range_of (prefix, low, high);
+  found_t found = {0};
+  int late = 0, status = range_of (prefix, low, high);
   if (status == 0)
-    status = count_in (self, low, high, &count);
-  if (status == 0 && count > 1)
-    *ret_count = count;
-  if (status || count != 1)
-    return status ? status : count ? WEFT_E_BUSY : WEFT_E_NOT_FOUND;
-  sqlite3_stmt *statement = self->statement[CTL_STATEMENT_FIND];
-  sqlite3_bind_blob (statement, 1, low, sizeof low, SQLITE_STATIC);
-  sqlite3_bind_blob (statement, 2, high, sizeof high, SQLITE_STATIC);
-  int rc = sqlite3_step (statement);
-  status = rc == SQLITE_ROW    ? ctl_store_unpack (statement, ret_execution)
-           : rc == SQLITE_DONE ? WEFT_E_NOT_FOUND
-                               : ctl_store_fail (self, rc);
-  sqlite3_reset (statement);
-  sqlite3_clear_bindings (statement);
+    status = find_all (self, low, high, &found);
+  if (status == 0 && found.count > 1)
+    *ret_count = found.count;
+  if (status || found.count != 1)
+    return status ? status : found.count ? WEFT_E_BUSY : WEFT_E_NOT_FOUND;
+  status = ctl_store_is_number_of (self, found.task, found.number, &late);
+  if (status >= 0)
+    status = ctl_store_load (self, found.number, late, ret_execution);
   if (status == 0)
     *ret_count = 1;
   return status;

@@ -45,8 +45,7 @@ int ctl_summary_put (const ctl_summary_t *self, ctl_names_t *names, uint8_t out[
     rc = ctl_names_id (names, self->origin, strlen (self->origin), &origin);
   if (rc)
     return rc;
-  memcpy (out, self->task, WEFT_TASK_ID_SIZE);
-  uint8_t *at = put_64 (out + WEFT_TASK_ID_SIZE, self->start_ns);
+  uint8_t *at = put_64 (out, self->start_ns);
   at = put_64 (at, self->duration_ns);
   at = put_32 (at, self->instruction);
   at = put_32 (at, name);
@@ -78,20 +77,21 @@ static uint64_t get_64 (const uint8_t *at)
   return value > INT64_MAX ? INT64_MAX : value;
 }
 
-void ctl_summary_get (const uint8_t in[CTL_SUMMARY_SIZE], const ctl_names_t *names, ctl_summary_t *ret_self)
+void ctl_summary_get (const uint8_t task[WEFT_TASK_ID_SIZE], const uint8_t in[CTL_SUMMARY_SIZE],
+                      const ctl_names_t *names, ctl_summary_t *ret_self)
 {
-  *ret_self = (ctl_summary_t){.start_ns = get_64 (in + 16),
-                              .duration_ns = get_64 (in + 24),
-                              .instruction = get_32 (in + 32),
-                              .name = ctl_names_text (names, get_32 (in + 36)),
-                              .service = ctl_names_text (names, get_32 (in + 40)),
-                              .origin = ctl_names_text (names, get_32 (in + 44)),
-                              .truncated = get_32 (in + 68),
-                              .kind = in[72] == CTL_KIND_ORPHAN ? CTL_KIND_ORPHAN : CTL_KIND_TASK,
-                              .complete = in[73] != 0,
-                              .reason = in[74],
-                              .error = in[75] != 0};
-  memcpy (ret_self->task, in, WEFT_TASK_ID_SIZE);
+  *ret_self = (ctl_summary_t){.start_ns = get_64 (in),
+                              .duration_ns = get_64 (in + 8),
+                              .instruction = get_32 (in + 16),
+                              .name = ctl_names_text (names, get_32 (in + 20)),
+                              .service = ctl_names_text (names, get_32 (in + 24)),
+                              .origin = ctl_names_text (names, get_32 (in + 28)),
+                              .truncated = get_32 (in + 52),
+                              .kind = in[56] == CTL_KIND_ORPHAN ? CTL_KIND_ORPHAN : CTL_KIND_TASK,
+                              .complete = in[57] != 0,
+                              .reason = in[58],
+                              .error = in[59] != 0};
+  memcpy (ret_self->task, task, WEFT_TASK_ID_SIZE);
   for (int i = 0; i < CTL_HOP_COUNT; i++)
-    ret_self->hops[i] = get_32 (in + 48 + 4 * i);
+    ret_self->hops[i] = get_32 (in + 32 + 4 * i);
 }

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* summary: what is counted of an execution, without its subtasks. As bytes it is
- * an entry of fixed size: the store keeps thousands of them in one row, so that a
- * million tasks are counted without being read.
+ * an entry of fixed size: the store keeps thousands of them in one row, and their
+ * ids in another column, so that a million tasks are counted without being read.
  *
- *   0   task [16]
- *  16   start_ns  24 duration_ns                              8 bytes each, little endian
- *  32   instruction  36 name  40 service  44 origin           4 bytes each; texts by their number
- *  48   hops, in the order of ctl_hop_t [5]                   4 bytes each
- *  68   truncated                                             4 bytes
- *  72   kind  73 complete  74 reason  75 error                1 byte each
- *  76   0                                                     4 bytes
- *  80   end */
+ *   0   start_ns  8 duration_ns                               8 bytes each, little endian
+ *  16   instruction  20 name  24 service  28 origin           4 bytes each; texts by their number
+ *  32   hops, in the order of ctl_hop_t [5]                   4 bytes each
+ *  52   truncated                                             4 bytes
+ *  56   kind  57 complete  58 reason  59 error                1 byte each
+ *  60   flags (the store's)                                   4 bytes
+ *  64   end */
 #ifndef CTL_SUMMARY_H
 #define CTL_SUMMARY_H
 
 #include "names.h"
 #include "task.h"
 
-#define CTL_SUMMARY_SIZE 80u
+#define CTL_SUMMARY_SIZE  64u
+#define CTL_SUMMARY_FLAGS 60u /* where they are */
 _Static_assert(CTL_HOP_COUNT == 5, "a hop more is an entry of another size: a schema more");
 
 typedef struct {
@@ -34,9 +34,10 @@ typedef struct {
 
 /* Borrows the execution's texts. */
 void ctl_summary_of (const ctl_execution_t *execution, ctl_summary_t *ret_summary);
-/* Texts become numbers of `names`. WEFT_E_NOMEM. */
+/* Texts become numbers of `names`; flags are 0. WEFT_E_NOMEM. */
 int ctl_summary_put (const ctl_summary_t *self, ctl_names_t *names, uint8_t out[CTL_SUMMARY_SIZE]);
 /* Any bytes give a summary; what is out of its range is brought back into it. */
-void ctl_summary_get (const uint8_t in[CTL_SUMMARY_SIZE], const ctl_names_t *names, ctl_summary_t *ret_self);
+void ctl_summary_get (const uint8_t task[WEFT_TASK_ID_SIZE], const uint8_t in[CTL_SUMMARY_SIZE],
+                      const ctl_names_t *names, ctl_summary_t *ret_self);
 
 #endif

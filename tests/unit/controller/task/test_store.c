@@ -192,12 +192,12 @@ static void test_a_newer_schema_is_refused (void **state)
   assert_int_equal (open_store (bench), WEFT_E_VERSION);
   char wanted[256];
   snprintf (wanted, sizeof wanted,
-            "cannot open store %s: it was written by a newer weft (schema 7, this one knows 2); "
+            "cannot open store %s: it was written by a newer weft (schema 7, this one knows 3); "
             "use that version or choose another --store",
             bench->path);
   assert_string_equal (bench->why, wanted);
   assert_null (bench->store);
-  run_sql (bench->path, "PRAGMA user_version = 2"); /* nothing was written: S2 */
+  run_sql (bench->path, "PRAGMA user_version = 3"); /* nothing was written: S2 */
   assert_int_equal (open_store (bench), 0);
   assert_int_equal (count_in (bench, 0, 0, UINT64_MAX), TREES);
 }
@@ -270,17 +270,102 @@ static void test_a_full_disk_loses_nothing_committed (void **state)
   assert_int_equal (count_in (bench, 0, 0, UINT64_MAX), TREES);
 }
 
-/* A row that was damaged on disk hides no other, and is replaced when its task comes again. */
-static void test_a_damaged_row_hides_no_other (void **state)
+/* What was damaged on disk hides no other task, and is replaced when it comes again. */
+static void test_a_damaged_task_hides_no_other (void **state)
 {
   bench_t *bench = *state;
   put_all (bench);
   ctl_store_destroy (&bench->store);
-  run_sql (bench->path, "UPDATE task SET data = x'00' WHERE id = (SELECT id FROM task LIMIT 1)");
+  /* one byte, the version of the first task: behind where the 40 end */
+  run_sql (bench->path, "UPDATE block SET tasks = substr (tasks, 1, 161) || x'7f' || substr (tasks, 163)");
   assert_int_equal (open_store (bench), 0);
   assert_int_equal (count_in (bench, 0, 0, UINT64_MAX), TREES - 1);
   put_all (bench);
   assert_int_equal (count_in (bench, 0, 0, UINT64_MAX), TREES);
+  ctl_store_destroy (&bench->store);
+  assert_int_equal (open_store (bench), 0);
+  assert_int_equal (count_in (bench, 0, 0, UINT64_MAX), TREES);
+}
+
+/* Two blocks, one of which is lost: every task of the other stays, and the lost ones can come again. */
+static void test_a_lost_block_hides_no_other (void **state)
+{
+  bench_t *bench = *state;
+  for (uint32_t i = 0; i < bench->count; i++) {
+    assert_int_equal (ctl_store_put (bench->store, bench->execution[i]), 0);
+    if (i == 24)
+      assert_int_equal (ctl_store_commit (bench->store), 0);
+  }
+  assert_int_equal (ctl_store_commit (bench->store), 0);
+  ctl_store_destroy (&bench->store);
+  run_sql (bench->path, "UPDATE block SET tasks = x'00' WHERE first = 1");
+  assert_int_equal (open_store (bench), 0);
+  assert_int_equal (count_in (bench, 0, 0, UINT64_MAX), TREES - 25);
+  put_all (bench);
+  assert_int_equal (count_in (bench, 0, 0, UINT64_MAX), TREES);
+}
+
+/* A late part comes before its task's block is written, after it, after the burst's end, and after a restart. */
+static void test_late_parts_at_any_time (void **state)
+{
+  bench_t *bench = *state;
+  ctl_execution_t *whole = bench->execution[0], copy;
+  char hex[33] = "";
+  for (uint32_t i = 0; whole->count < 6; i++)
+    whole = bench->execution[i];
+  uint32_t all = whole->count;
+  weft_hex_put (hex, whole->task, 16);
+  for (uint32_t part = 1; part <= 5; part++) {
+    ctl_execution_t *found = NULL;
+    uint32_t count = 0;
+    whole->count = part == 5 ? all : part;
+    assert_int_equal (ctl_store_put (bench->store, whole), 0);
+    if (part == 2)
+      assert_int_equal (ctl_store_commit (bench->store), 0);
+    for (uint64_t n = 0; part == 3 && n < 6000; n++) { /* more than a burst */
+      copy = *bench->execution[bench->count - 1];
+      memcpy (copy.task, &n, sizeof n);
+      assert_int_equal (ctl_store_put (bench->store, &copy), 0);
+    }
+    if (part == 4) {
+      ctl_store_destroy (&bench->store);
+      assert_int_equal (open_store (bench), 0);
+    }
+    assert_int_equal (ctl_store_find (bench->store, hex, &found, &count), 0);
+    assert_int_equal (found->count, whole->count);
+    ctl_execution_destroy (&found);
+  }
+  whole->count = all;
+  assert_int_equal (ctl_store_commit (bench->store), 0);
+  assert_int_equal (ctl_store_count (bench->store, 0, UINT64_MAX), 6001);
+}
+
+/* More than a block of them, each found by its id, in the order of their start, before and after a restart. */
+static void test_every_task_of_many_is_found (void **state)
+{
+  bench_t *bench = *state;
+  ctl_execution_t copy = *bench->execution[0];
+  uint64_t id[2] = {0, 0x55};
+  for (uint64_t n = 0; n < 5000; n++) {
+    id[0] = n * 0x9e3779b97f4a7c15u;
+    memcpy (copy.task, id, sizeof id);
+    assert_int_equal (ctl_store_put (bench->store, &copy), 0);
+  }
+  for (int again = 0; again < 2; again++) {
+    for (uint64_t n = 0; n < 5000; n += 7) {
+      char hex[33] = "";
+      ctl_execution_t *found = NULL;
+      uint32_t count = 0;
+      id[0] = n * 0x9e3779b97f4a7c15u;
+      weft_hex_put (hex, (const uint8_t *) id, 16);
+      assert_int_equal (ctl_store_find (bench->store, hex, &found, &count), 0);
+      assert_memory_equal (found->task, id, 16);
+      ctl_execution_destroy (&found);
+    }
+    assert_int_equal (count_in (bench, 0, 0, UINT64_MAX), 5000);
+    ctl_store_destroy (&bench->store);
+    assert_int_equal (open_store (bench), 0);
+  }
 }
 
 int main (void)
@@ -293,7 +378,10 @@ int main (void)
       TEST (test_a_newer_schema_is_refused),
       TEST (test_what_is_no_store_is_refused),
       TEST (test_a_full_disk_loses_nothing_committed),
-      TEST (test_a_damaged_row_hides_no_other),
+      TEST (test_a_damaged_task_hides_no_other),
+      TEST (test_a_lost_block_hides_no_other),
+      TEST (test_late_parts_at_any_time),
+      TEST (test_every_task_of_many_is_found),
   };
   return cmocka_run_group_tests (tests, NULL, NULL);
 }

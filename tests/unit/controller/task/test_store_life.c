@@ -102,7 +102,7 @@ static pid_t read_for_long (const stored_t *self, int *ret_told)
     sqlite3 *db;
     sqlite3_stmt *statement;
     if (sqlite3_open (self->path, &db) || sqlite3_exec (db, "BEGIN", NULL, NULL, NULL) ||
-        sqlite3_prepare_v2 (db, "SELECT count (*) FROM task", -1, &statement, NULL) ||
+        sqlite3_prepare_v2 (db, "SELECT sum (count) FROM block", -1, &statement, NULL) ||
         sqlite3_step (statement) != SQLITE_ROW)
       _exit (1);
     int64_t before = sqlite3_column_int64 (statement, 0);
