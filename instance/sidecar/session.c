@@ -14,9 +14,9 @@
 #include "drain.h"
 #include "lineage.h"
 
-#define PENDING_TICK_MS 2   /* the probe answers a configuration within a few of these */
-#define PENDING_SLOW_MS 20  /* one that does not is looked at less often */
-#define THREAD_WAIT_MS  200 /* between "left" and the end of the probe's thread */
+#define PENDING_TICK_MS 2    /* the probe answers a configuration within a few of these */
+#define PENDING_SLOW_MS 20   /* one that does not is looked at less often */
+#define THREAD_WAIT_MS  1500 /* between "left" and the end of the probe's thread: it waits for a CPU */
 #define PROBE_THREAD    "weft-probe"
 #define COLLECTS_MAX    (SHM_SPOOL_SLOTS * 2) /* drains in a row until the rings are empty */
 
@@ -375,8 +375,8 @@ static void step_leaving (car_session_t *self, uint64_t now)
   if (left && (car_target_threads (self->target.pid, PROBE_THREAD) == 0 ||
                now >= after (self->left_ns, THREAD_WAIT_MS)))
     begin_closing (self, "detach", now);
-  else if (now >= self->phase_until_ns)
-    begin_closing (self, left ? "detach" : "lost", now);
+  else if (!left && now >= self->phase_until_ns)
+    begin_closing (self, "lost", now);
 }
 
 /* The BYE follows the acknowledgement of the last batch: nothing comes after it. */

@@ -22,6 +22,8 @@
 #include "hotspot.h"
 #include "ptrace.h"
 
+#define LEAVING_POLL_MS 2
+
 /* What a sidecar tells the foreground; one write, smaller than PIPE_BUF. */
 typedef struct {
   int joined;              /* 1: by this sidecar; 2: was joined before; 0: see text */
@@ -83,6 +85,18 @@ static int enter (const car_target_t *target, car_way_t way, int pidfd, shm_read
   return status;
 }
 
+/* A sidecar that has left the process says so before it lets go of the probe: who is told of it and joins
+ * again at once would find it joined. */
+static void check_when_left (const car_target_t *target, int any, car_check_t *check)
+{
+  uint64_t until_ns = weft_mono_ns () + CAR_ATTACH_LEAVING_MS * WEFT_NS_PER_MS;
+  car_check (target, any, check);
+  while (check->way == CAR_WAY_JOINED && check->leaving && weft_mono_ns () < until_ns) {
+    poll (NULL, 0, LEAVING_POLL_MS);
+    car_check (target, any, check);
+  }
+}
+
 /* The sidecar's process, from here to its end. */
 static void work (const car_attach_options_t *options, pid_t pid, teller_t *teller)
 {
@@ -98,8 +112,13 @@ static void work (const car_attach_options_t *options, pid_t pid, teller_t *tell
               "no process has the pid %d; `weft profile` without a pid lists what can be joined", (int) pid);
     return;
   }
-  car_check (&target, options->any, &check);
+  check_when_left (&target, options->any, &check);
   set_target (result, &target);
+  if (check.way == CAR_WAY_JOINED && check.leaving) {
+    car_check_line (&target, "its last sidecar is still leaving it; try again", result->text,
+                    sizeof result->text);
+    return;
+  }
   if (check.way == CAR_WAY_JOINED) {
     result->joined = 2;
     memcpy (result->instance, check.instance, WEFT_UUID_SIZE);

@@ -12,6 +12,7 @@
 
 #define CAR_ATTACH_PIDS_MAX 256
 #define CAR_ATTACH_WAIT_MS  20000 /* for one sidecar: twice the attach protocol, the probe, the controller */
+#define CAR_ATTACH_LEAVING_MS 5000 /* for a sidecar that is about to end */
 #define CAR_ATTACH_PROBE_MS 3000  /* between "loaded" and the probe's memory */
 
 typedef struct {

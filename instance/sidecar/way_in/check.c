@@ -55,6 +55,7 @@ static int look_for_probe (const car_target_t *target, car_check_t *check)
   shm_reader_status (reader, &now);
   if (car_claim_holder (reader) > 0) {
     check->way = CAR_WAY_JOINED;
+    check->leaving = now.state >= SHM_STATE_LEAVING;
     snprintf (check->name, sizeof check->name, "already joined");
     memcpy (check->instance, shm_control (shm_reader_base (reader))->instance, WEFT_UUID_SIZE);
     car_claim_service (reader, NULL, check->service);

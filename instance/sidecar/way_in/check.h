@@ -24,6 +24,7 @@ typedef struct {
   char why[CAR_WHY_MAX];            /* CAR_WAY_NONE: "reason; remedy" */
   uint8_t instance[WEFT_UUID_SIZE]; /* CAR_WAY_JOINED */
   char service[WEFT_SERVICE_MAX];   /* CAR_WAY_JOINED: given by a user, "": none */
+  int leaving;                      /* CAR_WAY_JOINED: its sidecar is about to end */
 } car_check_t;
 
 /* any: also what is no known VM, if it can be joined by ptrace. */
