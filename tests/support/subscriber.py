@@ -8,6 +8,7 @@ import threading
 import time
 
 import msgpack
+import processes
 import zmq
 
 HELLO, ACK, BYE, BATCH = 1, 2, 3, 4
@@ -75,7 +76,7 @@ class Recorder:
     def __exit__(self, *_):
         self.stop()
 
-    def wait(self, wanted, timeout=5.0):
+    def wait(self, wanted, timeout=5.0 * processes.PATIENCE):
         """The first recorded item for which wanted(item) holds; fails after timeout."""
         limit = time.monotonic() + timeout
         while True:
