@@ -43,6 +43,7 @@ def probe_names():
 
 def test_right_about_a_python_service(stage, controller):
     app = stage.app("http", "orders")
+    processes.wait_until(lambda: victims.state(app.pid) == "S", 5, "an idle server")
     before = victims.inventory(app.pid), pathlib.Path(f"/proc/{app.pid}/maps").read_text(encoding="utf-8")
     said, = doctor(stage, app.pid)
     after = victims.inventory(app.pid), pathlib.Path(f"/proc/{app.pid}/maps").read_text(encoding="utf-8")

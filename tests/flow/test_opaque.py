@@ -251,17 +251,17 @@ def test_share_of_the_traffic(stage, controller, postgres):
         processes.wait_until(lambda: "root" in stage.json("ls")[0]["active"], 10, "the window", 0.1)
         for _ in range(3):
             service.get("postgresql", n=50, port=proxy.port, size=5000)
-        out, said = profile.communicate(timeout=30)
+        out, said = profile.communicate(timeout=150)
         assert re.search(r"visible traffic front \d+(\.\d+)? %\s+\(rest: postgresql\)", out), (out, said)
         assert re.search(r"└ postgresql 127\.0\.0\.1:\d+ × 52 \(opaque\)", out), out
 
+        _, out_bytes, back_bytes = proxy.counts()
+
         def told():
             one, = stage.json("ls")
-            return one if not one["active"] and one["rest"] else None
-
-        one = processes.wait_until(told, 15, "the instance idle", 0.1)
-        _, out_bytes, back_bytes = proxy.counts()
-        assert one["rest"] == {"postgresql": out_bytes + back_bytes}
+            return one["active"], one["rest"]
+        processes.wait_equal(told, ([], {"postgresql": out_bytes + back_bytes}), 15, "the idle instance")
+        one, = stage.json("ls")
         assert one["bytes_total"] == one["bytes_spoken"] + one["rest"]["postgresql"]
         assert re.search(r"LOST  REST\n.* postgresql", stage.weft("ls", env=WIDE).stdout)
 
@@ -281,5 +281,5 @@ def test_outside_of_any_request_nothing_is_told(stage, controller, postgres):
     with Counting(postgres.port) as proxy:
         service.get("postgresql", n=2, port=proxy.port)
         with contextlib.suppress(processes.Failed):
-            executions(stage, bool, seconds=1.5)
+            processes.within(lambda: stage.json("tasks", "--each"), 1.5, "executions", 0.1)
             pytest.fail("something was told of a request that nobody asked for")

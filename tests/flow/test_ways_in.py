@@ -98,7 +98,7 @@ def test_a_stopped_jvm_is_sent_nothing(stage, controller, jdk, classes, version)
         assert victims.state(java.pid) == "T" and not pending >> signal.SIGQUIT - 1 & 1
     assert verb.poll() is None
     java.process.send_signal(signal.SIGCONT)
-    _, err = verb.communicate(timeout=30)
+    _, err = verb.communicate(timeout=150)
     assert verb.returncode == 0, err
     stage.weft("detach", java.pid)
     java.untouched()
