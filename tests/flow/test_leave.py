@@ -166,11 +166,13 @@ def test_a_vm_that_ends_is_reported_whole(stage, controller):
 def test_a_vm_that_ends_in_the_window_is_as_before(stage, controller):
     """What was rewritten in it went with it: no reason to say that something is left."""
     stays, ends = stage.app("http", "orders"), stage.app("http", "front")
-    profile = stage.start_weft("profile", str(stays.pid), str(ends.pid), "--for", "2s")
+    profile = stage.start_weft("profile", str(stays.pid), str(ends.pid), "--for", "60s")
     for app in (stays, ends):
         processes.wait_until(lambda: state(app.pid)[0] == ACTIVE, 10, "active probe")
     send(stays, NODE)
     ends.process.kill()
+    ends.process.wait()
+    profile.send_signal(signal.SIGINT)
     out, said = profile.communicate(timeout=100)
     assert re.search(r"left \d VMs?, verified", out), (out, said)
 

@@ -16,10 +16,11 @@ COUNT = 23
 
 def profile(stage, app, *options):
     """Its line on stderr, after COUNT requests, each on a connection of its own, while it was active."""
-    run = stage.start_weft("profile", app.pid, "--for", "3s", *options)
+    run = stage.start_weft("profile", app.pid, "--for", "60s", *options)
     assert "instruction active in 1 of 1" in run.stderr.readline()
     for _ in range(COUNT):
         send(app, NODE)
+    run.send_signal(signal.SIGINT)
     out, err = run.communicate(timeout=150)
     assert run.returncode == 1 and out == ""
     line, = [line for line in err.splitlines() if "no tasks" in line]

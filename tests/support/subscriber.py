@@ -58,17 +58,19 @@ class Recorder:
 
     def __init__(self):
         self.seen = []
-        self.stopping = threading.Event()
+        self.stopping, self.ready = threading.Event(), threading.Event()
         self.thread = None
 
     def start(self):
+        """Returns when it listens: who finds nobody at an address may begin a controller there."""
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
+        assert self.ready.wait(10 * processes.PATIENCE), "it does not listen"
         return self
 
     def stop(self):
         self.stopping.set()
-        self.thread.join(5)
+        self.thread.join(5 * processes.PATIENCE)
 
     def __enter__(self):
         return self.start()
@@ -100,6 +102,7 @@ class Subscriber(Recorder):
         socket.linger = 0
         socket.subscribe(b"")
         socket.connect(self.endpoint)
+        self.ready.set()
         while not self.stopping.is_set():
             if socket.poll(50):
                 topic, body = socket.recv_multipart()
