@@ -42,6 +42,7 @@ def attach(stage, *pids, options=("--any",)):
 
 
 def detach(stage, *pids):
+    stage.wait_listed(*pids)
     assert "verified" in stage.weft("detach", *pids).stdout
     for pid in pids:
         assert memory_path(pid) is None

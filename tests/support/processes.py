@@ -380,6 +380,10 @@ class Stage:
         done = self.weft(*arguments, "--json", **options)
         return [json.loads(line) for line in done.stdout.splitlines() if line.strip()]
 
+    def wait_listed(self, *pids, seconds=10):
+        """Waits until these are listed. Joining does not wait for a controller that is busy."""
+        wait_until(lambda: set(pids) <= {one["pid"] for one in self.json("ls")}, seconds, "%s in `weft ls`" % (pids,), 0.1)
+
     def wait_instances(self, count, seconds=20):
         """Waits until `count` instances are listed, and returns them."""
 
