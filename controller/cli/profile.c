@@ -251,11 +251,23 @@ static int print_table (const profile_t *self, const ctl_window_t *window, const
   return rc;
 }
 
+/* Nothing was: so far. On failure there is no answer. */
+static int hear_the_late (ctl_window_t *window, ctl_analysis_t **analysis, json_t **json)
+{
+  ctl_analysis_destroy (analysis);
+  json_decref (*json);
+  *json = NULL;
+  int rc = ctl_window_late (window);
+  return rc < 0 ? rc : ctl_window_analysis (window, analysis, json);
+}
+
 static int report (profile_t *self, ctl_window_t *window)
 {
   ctl_analysis_t *analysis = NULL;
   json_t *json = NULL;
   int rc = ctl_window_analysis (window, &analysis, &json);
+  if (rc == 0 && analysis->executions == 0)
+    rc = hear_the_late (window, &analysis, &json);
   if (rc < 0)
     return rc;
   ctl_window_traffic (window);

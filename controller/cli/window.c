@@ -175,6 +175,20 @@ int ctl_window_close (ctl_window_t *self)
   return rc;
 }
 
+int ctl_window_late (ctl_window_t *self)
+{
+  uint64_t end_ns = weft_mono_ns () + WEFT_ACK_WAIT_MS * WEFT_NS_PER_MS;
+  int rc = 0;
+  for (int n = CTL_PHASE_CAPTURE; rc == 0 && n < CTL_PHASE_COUNT && !ctl_window_at_once; n++) {
+    uint64_t now_ns = weft_mono_ns ();
+    rc = await_all (self, &self->phase[n], now_ns < end_ns ? (end_ns - now_ns) / WEFT_NS_PER_MS : 0, NULL);
+  }
+  if (rc < 0)
+    return rc;
+  ctl_roster_clear (&self->after);
+  return ctl_roster_read (self->client, &self->after);
+}
+
 int ctl_window_analysis (ctl_window_t *self, ctl_analysis_t **ret_analysis, json_t **ret_json)
 {
   json_t *numbers = json_array (), *reply = NULL;

@@ -10,7 +10,8 @@
  *           WEFT_WINDOW_WAIT_MS at most); embed and capture end: the last reports
  *           precede these acknowledgements
  *
- *  W1  the answer is there within a second of the end of the time
+ *  W1  the answer is there within a second of the end of the time; before it says that nothing was, it
+ *      hears everybody, which may take WEFT_ACK_WAIT_MS more
  *  W2  the instructions end by themselves if this process does not live to end them */
 #ifndef CTL_WINDOW_H
 #define CTL_WINDOW_H
@@ -53,6 +54,8 @@ extern volatile int ctl_window_enough, ctl_window_at_once;
 int ctl_window_open (ctl_window_t *self, ctl_standing_counts_t *ret_counts);
 void ctl_window_wait (ctl_window_t *self);
 int ctl_window_close (ctl_window_t *self);
+/* Whoever could not acknowledge the end in time has a little more of it; `after` is read anew. */
+int ctl_window_late (ctl_window_t *self);
 /* The tasks that root started, and the orphans and losses of its time. */
 int ctl_window_analysis (ctl_window_t *self, ctl_analysis_t **ret_analysis, json_t **ret_json);
 /* The instances as they were used: the traffic is that of the window. Changes `after`. */

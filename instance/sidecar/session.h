@@ -40,8 +40,9 @@
   4 /* before the very first HELLO is said again: its answer may have come too early */
 #define CAR_SESSION_HELLO_MS     30 /* before an unanswered one is said again, then doubled … */
 #define CAR_SESSION_HELLO_MAX_MS 1000
-#define CAR_SESSION_LISTED_MS    1000  /* after this long the caller is told even without an answer */
-#define CAR_SESSION_PROBE_MS     30000 /* for a probe that is to come */
+#define CAR_SESSION_LISTED_MS                                                                                \
+  3000 /* after this long the caller is told even without an answer: a busy controller */
+#define CAR_SESSION_PROBE_MS 30000 /* for a probe that is to come */
 
 #define CAR_SESSION_EXEC_MS 5000 /* for that of a new image: it comes before main () */
 

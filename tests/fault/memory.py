@@ -2,6 +2,7 @@
 """The memory that a probe shares, read from outside: an independent reader of what
 instance/shm/layout.h draws. The descriptor is held open, so what a dead VM left can be read.
 """
+import contextlib
 import glob
 import mmap
 import os
@@ -23,8 +24,9 @@ PENDING_TAILS_AT, PENDING_TOLD_AT = PENDING_AT + 8, PENDING_AT + 8 + 8 * RING_CO
 class Memory:
     def __init__(self, pid):
         for path in glob.glob("/proc/%d/fd/*" % pid):
-            if os.readlink(path).startswith("/memfd:weft-probe"):
-                break
+            with contextlib.suppress(OSError):  # closed meanwhile
+                if os.readlink(path).startswith("/memfd:weft-probe") and os.stat(path).st_size:
+                    break
         else:
             raise FileNotFoundError("no probe's memory in %d" % pid)
         descriptor = os.open(path, os.O_RDONLY)

@@ -9,15 +9,18 @@ import signal
 import time
 
 from harness import lives
-from processes import Failed, wait_until
+from processes import PATIENCE, Failed, wait_until
 
 SIDECAR_POINTS = ("ring-read", "batch-seal", "push")
 CONTROLLER_POINTS = ("journal-append", "journal-appended", "correlate", "ack")
 JOURNAL_POINTS = ("journal-emptied", "journal-renamed")  # of a journal at its bound
 POINT_SECONDS = 20
+GONE_SECONDS = 30  # CAR_SESSION_GONE_MS
 
 
 def kill(pid):
+    if not pid:  # it would be all of us
+        raise Failed("nobody is there to be killed")
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
 
@@ -39,12 +42,17 @@ def kill_sidecar(harness):
 
 
 def kill_vm(harness):
-    """Its sidecar lives: nothing of it may be lost."""
+    """Its sidecar lives: nothing of it may be lost, unless the controller takes longer than it waits."""
     vm = harness.rng.choice(harness.living())
     vm.process.kill()
     vm.process.wait()
+    began = time.monotonic()
     wait_until(lambda: not vm.sidecar(), 15, "end of the sidecar of " + vm.name)
+    waited = time.monotonic() - began
+    if waited >= GONE_SECONDS:
+        harness.dead_together.add(vm)
     harness.add_vm()
+    return "its sidecar waited %.1f s" % waited
 
 
 def kill_vm_and_sidecar(harness):
@@ -91,7 +99,7 @@ def controller_dies_at(harness, order):
     harness.controller.kill()
     harness.controller.wait()
     harness.start_controller(order)
-    end = time.monotonic() + POINT_SECONDS
+    end = time.monotonic() + POINT_SECONDS * PATIENCE
     while harness.controller.poll() is None:
         if time.monotonic() > end:
             raise Failed("the controller lives on behind " + order)
@@ -104,6 +112,8 @@ def controller_dies_at(harness, order):
 
 def stop_and_continue(harness, pid):
     seconds = harness.stop_seconds
+    if not pid:
+        raise Failed("nobody is there to be stopped")
     os.kill(pid, signal.SIGSTOP)
     try:
         time.sleep(seconds)
@@ -123,8 +133,11 @@ def stop_sidecar(harness):
 def stop_vm(harness):
     """A stopped VM does nothing, whatever its memory says; after that it has a second again."""
     vm = harness.rng.choice(harness.living())
-    vm.excused_until_ns = time.monotonic_ns() + int((harness.stop_seconds + 1.5) * 1e9)
-    return stop_and_continue(harness, vm.pid)
+    vm.excused_until_ns = 1 << 63
+    try:
+        return stop_and_continue(harness, vm.pid)
+    finally:
+        vm.excused_until_ns = time.monotonic_ns() + 1_500_000_000
 
 
 def flood(harness):

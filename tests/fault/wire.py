@@ -22,8 +22,8 @@ class Wire:
 
     def __init__(self, stage, rng):
         self.stage = stage
-        self.far_port, self.near_port = processes.free_port(rng) // 10 * 10, 0
-        self.near_port = self.far_port + 5
+        self.far_port = processes.free_port(rng, 6)
+        self.near_port = self.far_port + 3
         self.near = "tcp://127.0.0.1:%d" % self.near_port
         self.far = "tcp://127.0.0.1:%d" % self.far_port
         self.name = "weft%d" % rng.randrange(10**6)

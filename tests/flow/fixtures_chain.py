@@ -70,7 +70,7 @@ def path_through(*names, work="s2"):
 def send(app, node, headers=None):
     """Sends one request from outside of every VM under weft; the number that services log."""
     number = next(NUMBERS)
-    connection = http.client.HTTPConnection("127.0.0.1", app.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", app.port, timeout=60)
     connection.request("GET", node.path + "?" + node.query(number, "0"), headers=headers or {})
     answer = connection.getresponse()
     plan.check(node, number, "0", answer.status, answer.read())
@@ -86,7 +86,7 @@ def instruct(stage, *arguments):
     return numbers
 
 
-def executions(stage, wanted, seconds=8, **options):
+def executions(stage, wanted, seconds=15, **options):
     """Polls `weft tasks --each --json` until wanted(list) holds; the list."""
     def listed():
         found = stage.json("tasks", "--each", **options)

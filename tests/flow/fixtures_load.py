@@ -29,7 +29,7 @@ class Load:
             while not self.stopping.wait(self.pause_s):
                 number += 1
                 start = time.time_ns()
-                connection = http.client.HTTPConnection("127.0.0.1", self.app.port, timeout=10)
+                connection = http.client.HTTPConnection("127.0.0.1", self.app.port, timeout=30)
                 connection.request("GET", self.node.path + "?" + self.node.query(number, "0"))
                 answer = connection.getresponse()
                 plan.check(self.node, number, "0", answer.status, answer.read())
@@ -48,7 +48,7 @@ class Load:
     def __exit__(self, *_):
         self.stopping.set()
         for thread in self.threads:
-            thread.join(20)
+            thread.join(60)
         if self.failure:
             raise self.failure
 

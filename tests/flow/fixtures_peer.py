@@ -17,6 +17,7 @@ class Connection:
     def __init__(self):
         self.raw = bytearray()
         self.requests = []  # (head, body) as received
+        self.ended = False
 
 
 class RecordingPeer(Listener):
@@ -28,7 +29,7 @@ class RecordingPeer(Listener):
         self.heads = []  # of every request, in the order of arrival
         super().__init__(port)
 
-    def arrived(self, count, wanted=lambda head: True, since=0, seconds=2):
+    def arrived(self, count, wanted=lambda head: True, since=0, seconds=10):
         """The heads for which wanted(head) holds, once there are `count`; what there is, at the latest
         after so many seconds."""
         end = time.monotonic() + seconds
@@ -50,6 +51,7 @@ class RecordingPeer(Listener):
                     pass
             except (OSError, EOFError):
                 pass
+        begun.ended = True
 
     def one(self, client, reader, connection):
         line = reader.line()

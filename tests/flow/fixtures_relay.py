@@ -21,7 +21,7 @@ def start_relay(stage, runtime, name="relay"):
 
 def exchange(port, data, pieces=None):
     """All that comes back for these bytes, until the server closes; they are written in pieces of so many."""
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+    with socket.create_connection(("127.0.0.1", port), timeout=120) as client:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for at in range(0, len(data), pieces or len(data)):
             client.sendall(data[at:at + (pieces or len(data))])

@@ -17,7 +17,7 @@ def run_client(stage, command, before_go=None):
     assert process.stdout.readline() == "ready\n", process.stderr.read()
     if before_go:
         before_go(process)
-    out, err = process.communicate("go\n", timeout=90)
+    out, err = process.communicate("go\n", timeout=300)
     assert process.returncode == 0, err
     return out.splitlines()
 

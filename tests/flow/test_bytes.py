@@ -3,7 +3,6 @@
 the byte, what it receives without weft, plus one traceparent line in the head of each
 request. The peer writes down everything; the clients are ordinary programs."""
 import subprocess
-import time
 
 import processes
 import pytest
@@ -16,7 +15,7 @@ def converse(stage, command, peer, before_go=None):
     """Runs a sender; its cases and the peer's connections."""
     peer.connections = []
     cases = run_client(stage, command, before_go)
-    time.sleep(0.2)
+    processes.wait_until(lambda: all(connection.ended for connection in peer.connections), 10, "all that was sent")
     return cases, peer.connections
 
 

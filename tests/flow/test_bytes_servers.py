@@ -10,7 +10,7 @@ import processes
 import pytest
 import recorder
 from conftest import missing
-from fixtures_chain import instruct
+from fixtures_chain import instruct, settle
 from fixtures_probe import ACTIVE, state
 from fixtures_wire import PROGRAMS, embed, run_client
 from tap import tapped
@@ -57,8 +57,9 @@ def capture(stage, pid):
     processes.wait_until(lambda: state(pid)[0] == ACTIVE, 5, "active probe")
 
 
-def answers(stage, rng, command, conversations, join=None):
-    """Talks to the server without weft and under an active instruction, and compares."""
+def answers(stage, rng, command, conversations, requests, join=None):
+    """Talks to the server without weft and under an active instruction, and compares; so many
+    requests are captured, and no more."""
     port = processes.free_port(rng)
     command = [port if word == "PORT" else word for word in command]
     process = start(stage, command, port)
@@ -71,34 +72,27 @@ def answers(stage, rng, command, conversations, join=None):
     capture(stage, process.pid)
     marked = [talk(port) for talk in conversations]
     assert recorder.check(plain, marked, rng) == 0, "answers carry nothing of ours"
-    return sum(name["executions"] for name in settled(stage))
 
-
-def settled(stage):
-    """The list of `weft tasks` once it stands still."""
-    last = []
-
-    def still():
-        nonlocal last
-        before, last = last, stage.json("tasks")
-        return last if last and last == before else None
-    return processes.wait_until(still, 10, "tasks", 0.4)
+    def captured():
+        return sum(name["executions"] for name in stage.json("tasks"))
+    processes.wait_equal(captured, requests, 10, "captured requests")
+    settle(0.5)
+    assert captured() == requests
 
 
 def test_http_server(stage, controller, rng, files):
-    seen = answers(stage, rng, [processes.PYTHON, PROGRAMS / "servers.py", "stdlib", "PORT", files], ALWAYS)
-    assert seen == REQUESTS
+    answers(stage, rng, [processes.PYTHON, PROGRAMS / "servers.py", "stdlib", "PORT", files], ALWAYS, REQUESTS)
 
 
 def test_aiohttp_server(stage, controller, rng, files):
     command = [processes.PYTHON, PROGRAMS / "servers.py", "aiohttp", "PORT", files]
-    assert answers(stage, rng, command, (*ALWAYS, driver.web_socket)) == REQUESTS + 1
+    answers(stage, rng, command, (*ALWAYS, driver.web_socket), REQUESTS + 1)
 
 
 @pytest.mark.parametrize("version", [17, 25])
 def test_tomcat(stage, controller, rng, files, jdk, tomcat, version):
     command = [jdk(version) / "bin" / "java", "-Xmx512m", "-cp", tomcat, "TomcatServer", "PORT", files]
-    assert answers(stage, rng, command, ALWAYS, lambda process: stage.weft("attach", process.pid)) == REQUESTS
+    answers(stage, rng, command, ALWAYS, REQUESTS, lambda process: stage.weft("attach", process.pid))
 
 
 # ---- limits of servers -----------------------------------------------------------

@@ -8,7 +8,7 @@ import processes
 
 def demo(seed, *options):
     command = [processes.PYTHON, processes.ROOT / "tests" / "support" / "demo.py", "--json", "--seed", str(seed)]
-    done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=600, check=False)
     lines = done.stdout.splitlines()
     assert len(lines) == 1, done.stderr
     return done.returncode, json.loads(lines[0]), done.stderr

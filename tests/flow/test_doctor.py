@@ -43,6 +43,7 @@ def probe_names():
 
 def test_right_about_a_python_service(stage, controller):
     app = stage.app("http", "orders")
+    processes.wait_until(lambda: victims.state(app.pid) == "S", 5, "an idle server")
     before = victims.inventory(app.pid), pathlib.Path(f"/proc/{app.pid}/maps").read_text(encoding="utf-8")
     said, = doctor(stage, app.pid)
     after = victims.inventory(app.pid), pathlib.Path(f"/proc/{app.pid}/maps").read_text(encoding="utf-8")
@@ -54,6 +55,7 @@ def test_right_about_a_python_service(stage, controller):
     assert said["slots"] == sum(one["slots"] for one in said["objects"])
     assert any("TLS" in text for text in said["missed"]) == ("libssl" in before[1])
     stage.weft("attach", app.pid)
+    stage.wait_listed(app.pid)
     left = stage.weft("detach", app.pid).stdout
     assert re.search(rf"verified: {said['slots']} of {said['slots']} call slots", left), left
 
@@ -77,6 +79,7 @@ def test_right_about_a_jvm(stage, controller, jdk, version, prints):
     assert ("WARNING" in app.text()) == bool(prints), "the JDK says what the doctor said it would"
     said, = doctor(stage, app.pid)
     assert said["joined"]
+    stage.wait_listed(app.pid)
     stage.weft("detach", app.pid)
 
 

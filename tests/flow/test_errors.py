@@ -46,12 +46,15 @@ class Front:
         processes.wait_until(lambda: path in self.peer.asked, 10, "the peer asked for " + path)
 
     def executions(self, *paths, subtasks=2):
-        """The executions of these paths, once there is one of each."""
+        """The executions of these paths, once there is one of each and nothing is added any more."""
+        seen = []
+
         def listed():
             found = {e["name"]: e for e in self.stage.json("tasks", "--each")}
             wanted = {path: found.get(f"GET {path}") for path in paths}
             whole = all(e and e["subtasks"][0]["hop"] == "root" and len(e["subtasks"]) >= subtasks for e in wanted.values())
-            return wanted if whole else None
+            seen.append(wanted)
+            return wanted if whole and len(seen) > 2 and seen[-3] == wanted else None
         return processes.wait_until(listed, 15, "executions", 0.2)
 
 
@@ -149,10 +152,13 @@ def test_both_sides(python):
     processes.wait_until(lambda: state(python.pid)[1] & CAPTURE_ACTION, 5, "capture in force")
     assert first.ask("/client/silent")[0] == 502 and first.ask("/patient/half")[0] == 200
     first.ask_beside("/patient/late")
-    found = first.executions("/client/silent", "/patient/half", subtasks=3)
-    told = {path: [(s["hop"], s["error"]) for s in execution["subtasks"]] for path, execution in found.items()}
-    assert told == {"/client/silent": [("root", None), ("proven", "timeout"), ("embed_only", "timeout")],
-                    "/patient/half": [("root", None), ("proven", None), ("embed_only", "closed")]}
+
+    def told():
+        found = first.executions("/client/silent", "/patient/half", subtasks=3)
+        return {path: [(s["hop"], s["error"]) for s in execution["subtasks"]] for path, execution in found.items()}
+
+    processes.wait_equal(told, {"/client/silent": [("root", None), ("proven", "timeout"), ("embed_only", "timeout")],
+                                "/patient/half": [("root", None), ("proven", None), ("embed_only", "closed")]}, 5, "both sides")
     os.kill(python.pid, signal.SIGKILL)
     top, *rest = first.executions("/patient/late", subtasks=2)["/patient/late"]["subtasks"]
     assert top["status"] == 502 and [s["error"] for s in rest] == ["closed"], rest
@@ -179,7 +185,8 @@ def open_at_the_end(front):
     for path in paths:
         front.ask_beside(path)
     assert front.ask("/patient/fine")[0] == 200
-    time.sleep(0.3)  # some events
+    some = front.peer.events_sent + 10
+    processes.wait_until(lambda: front.peer.events_sent >= some, 10, "some events")
     for row in front.stage.json("ls"):
         for number in row.get("instructions", []):
             front.stage.weft("stop", number)

@@ -66,7 +66,7 @@ def test_installed_weft_finds_its_parts(stage, controller):
     subprocess.run(["make", "-s", "install", f"B={build}", f"DESTDIR={stage.directory}/root", "PREFIX=/usr"],
                    cwd=processes.ROOT, check=True, capture_output=True, timeout=300)
     weft = stage.directory / "root" / "usr" / "bin" / "weft"
-    app = stage.start([weft, "run", "--service", "installed", "--", processes.PYTHON, "-c", "import time; time.sleep(30)"],
+    app = stage.start([weft, "run", "--service", "installed", "--", processes.PYTHON, "-c", "import time; time.sleep(600)"],
                       env=stage.env(), cwd="/")
     instance, = stage.wait_instances(1)
     assert (instance["service"], instance["pid"]) == ("installed", app.pid)

@@ -7,6 +7,7 @@ controller counted is asked for over its own control socket.
 import contextlib
 import json
 import os
+import pathlib
 import re
 import resource
 import socket
@@ -65,7 +66,7 @@ def peer(base, name, kind, pair=None, server=None):
     """A socket of a stranger, or of a friend."""
     context = zmq.Context()
     made = context.socket(kind)
-    made.linger, made.sndtimeo = 0, 2000
+    made.linger, made.sndtimeo = 0, 2000 * processes.PATIENCE
     if server:
         made.curve_serverkey, (made.curve_publickey, made.curve_secretkey) = server, pair
     made.connect(endpoint(base, name))
@@ -75,7 +76,7 @@ def peer(base, name, kind, pair=None, server=None):
         context.destroy(linger=0)
 
 
-def ask(socket_, request, seconds=3):
+def ask(socket_, request, seconds=3 * processes.PATIENCE):
     """The answer of the control socket, or None."""
     socket_.send_json(request)
     return socket_.recv_json() if socket_.poll(seconds * 1000) else None
@@ -84,7 +85,10 @@ def ask(socket_, request, seconds=3):
 def strangers(stage, keys=None):
     """What the controller counted. A new client each time."""
     with peer(stage.address, "control", zmq.DEALER, keys and keys.own("client"), keys and keys.controller) as friend:
-        return ask(friend, {"op": "stats"}, 10)["strangers"]
+        answer = ask(friend, {"op": "stats"}, 10 * processes.PATIENCE)
+    if not answer:
+        raise processes.Failed("the controller does not say whom it saw")
+    return answer["strangers"]
 
 
 def counted(stage, wanted, seconds=8, keys=None):
@@ -152,9 +156,8 @@ def test_a_key_works_in_its_role_only(stage, keys, curve):
         assert ask(friend, {"op": "ping"})["ok"]
     with peer(stage.address, "control", zmq.DEALER, keys.own("instance"), keys.controller) as stranger:
         assert ask(stranger, {"op": "quit"}, 1) is None
-    with peer(stage.address, "reports", zmq.PUSH, keys.own("client"), keys.controller) as stranger:
-        time.sleep(0.5)
-    assert counted(stage, lambda counts: counts["unlisted"] >= 2, keys=keys)["foreign"] == 0
+    with peer(stage.address, "reports", zmq.PUSH, keys.own("client"), keys.controller):
+        assert counted(stage, lambda counts: counts["unlisted"] >= 2, keys=keys)["foreign"] == 0
     assert curve.poll() is None
 
 
@@ -166,7 +169,9 @@ def test_wrong_keys(stage, keys, curve, which):
     if which == "wrong key of the controller":
         own, server = keys.own("client"), zmq.curve_keypair()[0]
     service = Service(stage)
-    before = strangers(stage, keys)
+    before, knocked = strangers(stage, keys), 0
+    # Both sides notice that they speak different languages; who does first hangs up, and then knocks no more.
+    counters = ["unlisted"] if which == "not listed" else ["broken", "hung_up"]
     for name, kind in (("control", zmq.DEALER), ("reports", zmq.DEALER), ("instructions", zmq.SUB)):
         with peer(stage.address, name, kind, own, server) as stranger:
             if kind == zmq.SUB:
@@ -175,9 +180,9 @@ def test_wrong_keys(stage, keys, curve, which):
                 stranger.send(b'{"op":"quit"}')
             service.work()
             assert not stranger.poll(1500), "a stranger hears nothing"
-    counter = "unlisted" if which == "not listed" else "broken"
-    after = counted(stage, lambda counts: counts[counter] >= before[counter] + 3, keys=keys)
-    assert after["unfinished"] >= before["unfinished"] + 3
+            knocked += 1
+            counted(stage, lambda counts: sum(counts[one] - before[one] for one in counters) >= knocked, keys=keys)
+    counted(stage, lambda counts: counts["unfinished"] >= before["unfinished"] + 3, keys=keys)
     service.complete()
 
 
@@ -220,7 +225,7 @@ def test_plain_tcp_beyond_loopback_is_refused_by_everybody(stage, rng):
         done = stage.weft(verb[0], "--controller", far, *verb[1:], check=False, timeout=5)
         assert done.returncode != 0 and "--plain-tcp" in done.stderr and len(done.stderr.splitlines()) == 1
     sidecar = subprocess.run([processes.BUILD / "weft-instance", "run", "--controller", far, "--", "true"], env=stage.env(),
-                             capture_output=True, text=True, check=False, timeout=5)
+                             capture_output=True, text=True, check=False, timeout=60)
     assert sidecar.returncode != 0 and "--plain-tcp" in sidecar.stderr
 
 
@@ -233,7 +238,7 @@ def test_plain_tcp_beyond_loopback_on_request_is_said_aloud(stage, rng):
     assert "WARNING" in line and "plain tcp" in line and "weft keys" in line
     processes.wait_until(lambda: stage.weft("ls", "--controller", near, check=False).returncode == 0, 5, "an answer")
     process.terminate()
-    process.communicate(timeout=5)
+    process.communicate(timeout=60)
 
 
 # ---- another user on this host -------------------------------------------------------
@@ -260,7 +265,7 @@ def test_another_user_is_refused_though_the_directory_is_open(stage, controller)
     for name in ("control", "reports"):
         done = subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", processes.PYTHON,
                                "-c", code, endpoint(stage.address, name)], capture_output=True, text=True, check=False,
-                              timeout=20, cwd="/")
+                              timeout=100, cwd="/")
         assert done.stdout.strip() == "0", done.stderr
     service.work()
     counted(stage, lambda counts: counts["foreign"] >= 2)
@@ -276,7 +281,7 @@ def test_a_directory_of_somebody_else_is_not_obeyed(stage):
     done = stage.weft("ls", "--controller", f"ipc://{trap}", check=False)
     assert done.returncode == 1 and str(NOBODY) in done.stderr
     sidecar = subprocess.run([processes.BUILD / "weft-instance", "run", "--controller", f"ipc://{trap}", "--", "true"],
-                             env=stage.env(), capture_output=True, text=True, check=False, timeout=5)
+                             env=stage.env(), capture_output=True, text=True, check=False, timeout=60)
     assert sidecar.returncode != 0 and str(NOBODY) in sidecar.stderr
 
 
@@ -300,11 +305,11 @@ def connect_raw(base, name):
     address = endpoint(base, name)
     if address.startswith("ipc://"):
         client = socket.socket(socket.AF_UNIX)
-        client.settimeout(5)
+        client.settimeout(5 * processes.PATIENCE)
         client.connect(address.removeprefix("ipc://"))
         return client
     host, port = address.removeprefix("tcp://").split(":")
-    return socket.create_connection((host, int(port)), timeout=5)
+    return socket.create_connection((host, int(port)), timeout=5 * processes.PATIENCE)
 
 
 def is_closed(client, seconds):
@@ -329,10 +334,23 @@ def test_half_a_greeting(stage, any_controller):
             clients.append(connect_raw(stage.address, name))
             clients[-1].sendall(said)
     service.work()
-    assert all(is_closed(client, 6) for client in clients)
+    end = time.monotonic() + 6 * processes.PATIENCE
+    assert all(is_closed(client, max(0.01, end - time.monotonic())) for client in clients)
     counts = counted(stage, lambda counts: counts["silent"] >= len(clients), keys=any_controller)
     assert counts["open"] < len(clients)
     service.complete()
+
+
+def answered_within(stage, seconds):
+    """Whether a command is; what else the machine does may be in the way once, or twice."""
+    for _ in range(3):
+        begun = time.monotonic()
+        stage.weft("ls")
+        taken = time.monotonic() - begun
+        print(f"answered in {taken:.2f} s")
+        if taken < seconds:
+            return True
+    return False
 
 
 def test_two_thousand_connections(stage, any_controller):
@@ -356,9 +374,7 @@ def test_two_thousand_connections(stage, any_controller):
         processes.wait_until(lambda: len(clients) >= 1999, 20, "a crowd")
         for _ in range(5):
             service.work(20)
-            begun = time.monotonic()
-            assert stage.weft("ls").returncode == 0
-            assert time.monotonic() - begun < 3, "a command is answered through the crowd"
+            assert answered_within(stage, 3), "a command is answered through the crowd"
         service.complete()
         assert strangers(stage, any_controller)["accepted"] >= 2000
     finally:
@@ -389,16 +405,18 @@ def test_oversized_frames(stage, any_controller, rng):
         with connect_raw(stage.address, "reports") as client:
             client.sendall(GREETING + b"\3\0NULL" + b"\0" * 48 + b"\4\x1b\5READY\x0bSocket-Type\0\0\0\4PUSH"
                            + b"\2\x40\0\0\0\0\0\0\0")
-            assert is_closed(client, 3)
+            assert is_closed(client, 3 * processes.PATIENCE)
     service.complete()
     assert rss_of(stage) - controller_rss < 30_000, "kB"
 
 
 def rss_of(stage):
-    pid, = [pid for pid in processes.pids_with(f"XDG_STATE_HOME={stage.directory}/")
-            if b"controller\0--listen" in (processes.pathlib.Path(f"/proc/{pid}/cmdline")).read_bytes()]
-    status = processes.pathlib.Path(f"/proc/{pid}/status").read_text()
-    return int(re.search(r"VmRSS:\s+(\d+) kB", status).group(1))
+    for pid in processes.pids_with(f"XDG_STATE_HOME={stage.directory}/"):
+        with contextlib.suppress(OSError):  # one that ended meanwhile
+            if b"controller\0--listen" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
+                status = pathlib.Path(f"/proc/{pid}/status").read_text()
+                return int(re.search(r"VmRSS:\s+(\d+) kB", status).group(1))
+    raise processes.Failed("no controller is there")
 
 
 def test_garbage_bytes(stage, any_controller, rng):
@@ -421,11 +439,9 @@ def test_a_client_that_asks_too_often(stage, controller):
         for _ in range(5000):
             hasty.send(b'{"op":"ping"}')
         service.work()
-        begun = time.monotonic()
-        assert stage.weft("ls").returncode == 0
-        assert time.monotonic() - begun < 2
+        assert answered_within(stage, 2)
         answers = []
-        while len(answers) < 5000 and hasty.poll(1000):
+        while len(answers) < 5000 and hasty.poll(1000 * processes.PATIENCE):
             answers.append(hasty.recv_json())
     assert 1000 <= sum(answer["ok"] for answer in answers) < 4000
     refused = [answer for answer in answers if not answer["ok"]]

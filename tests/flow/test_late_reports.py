@@ -47,7 +47,7 @@ def test_after_a_death(stage, ending):
         reporter.push()
         wait_for(stage, task, 1)
     controller.send_signal(ending)
-    controller.wait(20)
+    controller.wait(100)
     stage.controller()
     with Reporter(stage) as reporter:
         subtask(reporter, task)

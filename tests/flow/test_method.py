@@ -9,6 +9,7 @@ import functools
 import operator
 import re
 
+import processes
 import pytest
 from fixtures_chain import CAPTURE, EMBED, Meddler, chain, executions, instruct, path_through, send, settle
 from subscriber import ORPHAN_FLAG, ROOT_FLAG, STATE
@@ -21,22 +22,22 @@ KINDS = [("http", "jvm", "http"), ("jvm", "flask", "jvm")]
 def told(running, service, wanted):
     """Clauses 1 and 2: an instruction for `service` with the actions `wanted` crossed the
     instruction bus. Returns the numbers that ask for them."""
-    found = {number: i["actions"] for number, i in running.subscriber.instructions().items()
-             if f"service={service}" in i["selectors"]}
-    actions = functools.reduce(operator.or_, found.values(), 0)
-    assert actions == wanted, f"{service} was told {actions}: {running.subscriber.instructions()}"
-    return set(found)
+    def found():
+        return {number: i["actions"] for number, i in running.subscriber.instructions().items()
+                if f"service={service}" in i["selectors"]}
+    processes.wait_equal(lambda: functools.reduce(operator.or_, found().values(), 0), wanted, 3, f"actions of {service}")
+    return set(found())
 
 
-def follow(running, number):
+def follow(running, number, seconds=3 * processes.PATIENCE):
     """Clauses 3 to 7 for the request that services logged as `number`; AssertionError names
-    the clause that does not hold."""
+    the clause that does not hold. Each copy may take so many seconds to come."""
     received, = [entry["traceparent"] for entry in running.logged("orders", number)]
     assert received, "clause 3: the second VM received no task id"
     task, request = re.fullmatch(r"00-([0-9a-f]{32})-([0-9a-f]{16})-01", received).groups()
 
     def copy(service, kind):
-        return running.tap.wait(lambda m: any(r["task"] == task for r in running.reports(service, kind)), 3) and \
+        return running.tap.wait(lambda m: any(r["task"] == task for r in running.reports(service, kind)), seconds) and \
             running.reports(service, kind, task)
 
     first = copy("front", EMBED)
@@ -47,7 +48,9 @@ def follow(running, number):
     top, = copy("front", CAPTURE)
     assert top["flags"] & ROOT_FLAG and top["subtask"] == first[0]["subtask"], "the first VM's own subtask sent it"
 
-    found = executions(running.stage, lambda all_: any(e["task"] == task and e["hops"]["proven"] == 2 for e in all_))
+    def whole(all_):
+        return any(e["task"] == task and e["hops"]["proven"] == 2 and len(e["subtasks"]) == 3 and e["complete"] for e in all_)
+    found = executions(running.stage, whole)
     execution, = [e for e in found if e["task"] == task]
     assert execution["kind"] == "task"
     by_service = {s["service"]: s for s in execution["subtasks"]}
@@ -101,7 +104,7 @@ def test_a_changed_task_id_is_noticed(stage):
         instruct_all(stage)
         number = send(running.apps["front"], path_through(*NAMES))
         with pytest.raises(AssertionError):
-            follow(running, number)
+            follow(running, number, 3)
         meddler.close()
 
 
@@ -137,7 +140,8 @@ def test_a_context_from_outside_is_continued(stage):
         number = send(running.apps["front"], path_through(*NAMES), {"traceparent": f"00-{theirs}-b7ad6b7169203331-01"})
         assert running.logged("front", number)[0]["traceparent"] == f"00-{theirs}-b7ad6b7169203331-01", "left as it was"
         assert running.logged("orders", number)[0]["traceparent"].startswith(f"00-{theirs}-")
-        execution, = [e for e in executions(stage, lambda all_: any(e["task"] == theirs and e["hops"]["proven"] == 2
-                                                                  for e in all_))
-                      if e["task"] == theirs]
+        def whole(all_):
+            return any(e["task"] == theirs and e["hops"]["proven"] == 2 and len(e["subtasks"]) == 3 and
+                       e["subtasks"][0]["service"] == "front" for e in all_)
+        execution, = [e for e in executions(stage, whole) if e["task"] == theirs]
         assert [s["hop"] for s in execution["subtasks"]] == ["capture_only", "proven", "proven"]

@@ -24,7 +24,7 @@ def request(number, path):
 
 def converse(port, numbers, target):
     """Sends the requests in one write and takes all the answers."""
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+    with socket.create_connection(("127.0.0.1", port), timeout=120) as client:
         client.sendall(b"".join(request(number, target(number)) for number in numbers))
         got = b""
         while got.count(b"HTTP/1.1 200 ") < len(numbers):

@@ -50,7 +50,7 @@ class Preloaded:
 
     def __exit__(self, *_):
         if self.process.poll() is None:
-            self.process.communicate("\n", timeout=20)
+            self.process.communicate("\n", timeout=100)
 
 
 @pytest.fixture(autouse=True)
@@ -96,6 +96,6 @@ def test_children_are_inert():
 @pytest.mark.parametrize("named", ["own", "none"])
 def test_java_starts_as_ever(jdk, version, named):
     with Preloaded([jdk(version) / "bin" / "java", "-version"], named) as preloaded:
-        _, errors = preloaded.process.communicate(timeout=60)
+        _, errors = preloaded.process.communicate(timeout=300)
     assert preloaded.process.returncode == 0
     assert f'version "{version}.' in errors, errors

@@ -13,7 +13,7 @@ sys.path.insert(0, str(processes.ROOT / "tests" / "fault"))
 import harness  # noqa: E402
 
 TASKS_MAX = 2000  # about 1,900 begin a second, each is in memory for two
-SHED = "shed by the controller"
+SHED = harness.SHED
 SECONDS = 8
 LEAD_MAX = 200  # events: the second copy of a task comes while it is open
 

@@ -206,9 +206,8 @@ def test_top_on_a_terminal(house, end):
             terminal.process.send_signal(getattr(signal, end))
         else:
             terminal.type(end) if end == "q" else terminal.process.send_signal(signal.SIGINT)
-        assert terminal.process.wait(5) == 0
-        terminal.read()
-        assert terminal.bytes.endswith(b"\x1b[?7h\x1b[?25h\x1b[?1049l")
+        assert terminal.process.wait(60) == 0
+        terminal.ends_with(b"\x1b[?7h\x1b[?25h\x1b[?1049l")
         assert terminal.modes() == terminal.before
 
 
@@ -222,8 +221,8 @@ def test_top_of_a_controller_that_ends():
         with Terminal([stage.build / "weft", "top"], stage.env(TERM="xterm")) as terminal:
             terminal.until("last 60 s")
             stage.stop(controller)
-            assert terminal.process.wait(20) == 1
-            terminal.read()
+            assert terminal.process.wait(100) == 1
+            terminal.ends_with(b"\r\n")
             after = terminal.bytes.split(b"\x1b[?1049l")[1].decode()
             assert re.fullmatch(r"weft: no answer of the controller at .*; see whether .*\r\n", after), after
             assert terminal.modes() == terminal.before
@@ -242,8 +241,8 @@ def test_progress_is_for_terminals(house):
         command = [stage.build / "weft", "replay", path]
         with Terminal(command, stage.env(TERM="xterm"), stdout=False) as terminal:
             terminal.until("replaying: ")
-            out, _ = terminal.process.communicate(timeout=60)
-            terminal.read()
+            out, _ = terminal.process.communicate(timeout=300)
+            processes.wait_until(lambda: terminal.read() or terminal.screen() == [""], 5, "an empty screen")
             assert terminal.process.returncode == 0 and b"all acknowledged" in out and b"\r" not in out
             assert re.search(rb"\r\x1b\[Kreplaying: \d+ of 3 batches, \d+ reports", terminal.bytes), terminal.bytes[:300]
             assert terminal.screen() == [""]  # and gone
@@ -251,7 +250,7 @@ def test_progress_is_for_terminals(house):
         assert done.stderr == ""
         page = stage.directory / "page.html"
         with Terminal([stage.build / "weft", "report", "-o", page], stage.env(TERM="xterm"), stdout=False) as terminal:
-            out, _ = terminal.process.communicate(timeout=60)
-            terminal.read()
+            out, _ = terminal.process.communicate(timeout=300)
+            processes.wait_until(lambda: terminal.read() or terminal.screen() == [""], 5, "an empty screen")
             assert b"asking the controller" in terminal.bytes and b"writing " in terminal.bytes and terminal.screen() == [""]
             assert b"\r" not in out and page.stat().st_size > 10000

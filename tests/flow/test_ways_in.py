@@ -53,6 +53,7 @@ class Java:
 def join_and_leave(stage, java, **env):
     for _ in range(2):
         stage.weft("attach", java.pid, env=env)
+        stage.wait_listed(java.pid)
         assert memory_path(java.pid)
         assert "verified" in stage.weft("detach", java.pid).stdout
         assert memory_path(java.pid) is None
@@ -78,6 +79,7 @@ def test_a_python_with_a_sigquit_handler(stage, controller):
     process = stage.start([processes.PYTHON, "-u", "-c", source], stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "ready\n"
     stage.weft("attach", process.pid)
+    stage.wait_listed(process.pid)
     stage.weft("detach", process.pid)
     process.send_signal(signal.SIGQUIT)
     assert process.stdout.readline() == "came\n"
@@ -98,8 +100,9 @@ def test_a_stopped_jvm_is_sent_nothing(stage, controller, jdk, classes, version)
         assert victims.state(java.pid) == "T" and not pending >> signal.SIGQUIT - 1 & 1
     assert verb.poll() is None
     java.process.send_signal(signal.SIGCONT)
-    _, err = verb.communicate(timeout=30)
+    _, err = verb.communicate(timeout=150)
     assert verb.returncode == 0, err
+    stage.wait_listed(java.pid)
     stage.weft("detach", java.pid)
     java.untouched()
 

@@ -19,6 +19,7 @@ HALF = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this"
 class FaultyPeer(Listener):
     def __init__(self):
         self.released, self.asked = threading.Event(), []
+        self.events_sent = 0
         super().__init__()
 
     def close(self):
@@ -73,3 +74,4 @@ class FaultyPeer(Listener):
         client.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
         while not self.released.wait(0.05):
             client.sendall(b"data: GET / HTTP/1.1\n\n")
+            self.events_sent += 1

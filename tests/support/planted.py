@@ -128,7 +128,7 @@ class System:
                 raise processes.Failed("`weft profile` ended: %s" % verb.communicate()[0])
         self._send(planted, REQUESTS)
         verb.send_signal(signal.SIGINT)
-        out, err = verb.communicate(timeout=30)
+        out, err = verb.communicate(timeout=150)
         return planted, out, err
 
 

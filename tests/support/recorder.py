@@ -147,7 +147,7 @@ class Peer(Listener):
             self.open += 1
         return items
 
-    def taken(self, seconds=20):
+    def taken(self, seconds=60):
         """Waits until every connection has ended; their recordings. Starts anew."""
         with self.changed:
             assert self.changed.wait_for(lambda: self.open == 0, seconds), "connections stay open"

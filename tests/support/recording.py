@@ -68,17 +68,18 @@ def record(frame):
 
 
 def read(path):
-    """(head, frames) of a file that is whole."""
+    """(head, frames) of a file that is whole; ValueError: it is not, or not yet."""
     with open(path, "rb") as file:
         data = file.read()
-    magic, version, size, crc, _, _, _ = HEAD.unpack_from(data)
-    assert magic == HEAD_MAGIC and version == 1 and size >= HEAD.size
-    assert crc == crc32c(data[16:size])
+    magic, version, size, crc, _, _, _ = HEAD.unpack(data[:HEAD.size].ljust(HEAD.size, b"\0"))
+    if magic != HEAD_MAGIC or version != 1 or size < HEAD.size or crc != crc32c(data[16:size]):
+        raise ValueError(f"no head: {data[:size]!r}")
     at, frames = size, []
     while at < len(data):
-        magic, length, crc, _ = RECORD.unpack_from(data, at)
+        magic, length, crc, _ = RECORD.unpack(data[at:at + RECORD.size].ljust(RECORD.size, b"\0"))
         frame = Frame(data[at + RECORD.size:at + RECORD.size + length])
-        assert magic == RECORD_MAGIC and crc == crc32c(frame.data), f"no record at byte {at}"
+        if magic != RECORD_MAGIC or crc != crc32c(frame.data):
+            raise ValueError(f"no record at byte {at}")
         frames.append(frame)
         at += total(length)
     return data[:size], frames

@@ -62,7 +62,7 @@ class Reporter:
 
     def close(self):
         self.push()
-        self.socket.close(linger=5000)
+        self.socket.close(linger=120_000)
         self.context.term()
 
     def __enter__(self):

@@ -8,6 +8,7 @@ import threading
 import time
 
 import msgpack
+import processes
 import zmq
 
 HELLO, ACK, BYE, BATCH = 1, 2, 3, 4
@@ -57,17 +58,19 @@ class Recorder:
 
     def __init__(self):
         self.seen = []
-        self.stopping = threading.Event()
+        self.stopping, self.ready = threading.Event(), threading.Event()
         self.thread = None
 
     def start(self):
+        """Returns when it listens: who finds nobody at an address may begin a controller there."""
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
+        assert self.ready.wait(10 * processes.PATIENCE), "it does not listen"
         return self
 
     def stop(self):
         self.stopping.set()
-        self.thread.join(5)
+        self.thread.join(5 * processes.PATIENCE)
 
     def __enter__(self):
         return self.start()
@@ -75,7 +78,7 @@ class Recorder:
     def __exit__(self, *_):
         self.stop()
 
-    def wait(self, wanted, timeout=5.0):
+    def wait(self, wanted, timeout=5.0 * processes.PATIENCE):
         """The first recorded item for which wanted(item) holds; fails after timeout."""
         limit = time.monotonic() + timeout
         while True:
@@ -99,6 +102,7 @@ class Subscriber(Recorder):
         socket.linger = 0
         socket.subscribe(b"")
         socket.connect(self.endpoint)
+        self.ready.set()
         while not self.stopping.is_set():
             if socket.poll(50):
                 topic, body = socket.recv_multipart()

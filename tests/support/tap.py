@@ -65,6 +65,7 @@ class Tap(Recorder):
         poller = zmq.Poller()
         for each in (downs_in, downs_out, ups_in, clients):
             poller.register(each, zmq.POLLIN)
+        self.ready.set()
         while not self.stopping.is_set():
             while not self.injected.empty():
                 downs_out.send_multipart(self.injected.get())

@@ -48,6 +48,14 @@ class Terminal:
 
         processes.wait_until(there, seconds, "%r on the terminal" % text)
 
+    def ends_with(self, wanted, seconds=5):
+        """Reads on until that is the last of it: what a process wrote before its end may come after it."""
+        def there():
+            self.read(0.05)
+            return self.bytes.endswith(wanted)
+
+        processes.wait_until(there, seconds, "%r at the end of the terminal" % wanted)
+
     def type(self, text):
         os.write(self.ours, text.encode())
 

@@ -101,7 +101,7 @@ def attach_and_kill(stage, pid, delay_s, *options):
     attach = subprocess.Popen([stage.build / "weft-instance", "attach", "--any", "--json", *options, str(pid)],
                               env=stage.env(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True)
-    end = time.monotonic() + 10
+    end = time.monotonic() + 10 * processes.PATIENCE
     sidecar = None
     while sidecar is None and time.monotonic() < end:
         for one in children() - before - {attach.pid}:
@@ -115,7 +115,7 @@ def attach_and_kill(stage, pid, delay_s, *options):
         pass
     with contextlib.suppress(ProcessLookupError):
         os.kill(sidecar, signal.SIGKILL)
-    out, _ = attach.communicate(timeout=30)
+    out, _ = attach.communicate(timeout=150)
     with contextlib.suppress(ChildProcessError):
         os.waitpid(sidecar, 0)
     return not out.strip()

@@ -95,7 +95,7 @@ typedef struct {
 static void peer_open (peer_t *self, uint8_t who)
 {
   char endpoint[WEFT_ENDPOINT_MAX], why[100], topic[WEFT_TOPIC_MAX];
-  int linger = 0, timeout = 3000;
+  int linger = 0, timeout = 20000;
   memset (self->uuid, who, sizeof self->uuid);
   self->context = zmq_ctx_new ();
   self->sub = zmq_socket (self->context, ZMQ_SUB);

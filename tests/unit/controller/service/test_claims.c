@@ -107,8 +107,8 @@ static void a_claim_whose_owner_died (void **state)
   join (self, 1, "front", 4121);
   ctl_instance_t *orders = join (self, 2, "orders", 4188);
   ask (self, "uid 1000 pid 77",
-       "{\"op\": \"claim\", \"for_ms\": 1000, \"uuids\": [" ONE "," TWO "], \"joined\": [" TWO "]}");
-  uint64_t end_ns = weft_mono_ns () + 2 * WEFT_NS_PER_S;
+       "{\"op\": \"claim\", \"for_ms\": 60000, \"uuids\": [" ONE "," TWO "], \"joined\": [" TWO "]}");
+  uint64_t end_ns = weft_mono_ns () + 61 * WEFT_NS_PER_S;
   ctl_claims_tidy (&self->house, weft_mono_ns ());
   json_t *none = releases (self);
   assert_int_equal (json_array_size (none), 0);
@@ -124,7 +124,7 @@ static void a_claim_that_is_released (void **state)
 {
   fixture_t *self = *state;
   join (self, 1, "front", 4121);
-  ask (self, "key ops", "{\"op\": \"claim\", \"for_ms\": 1000, \"uuids\": [" ONE "], \"joined\": [" ONE "]}");
+  ask (self, "key ops", "{\"op\": \"claim\", \"for_ms\": 60000, \"uuids\": [" ONE "], \"joined\": [" ONE "]}");
   ask (self, "key ops", "{\"op\": \"release\", \"claim\": 1}");
   assert_release (self, 1, "key ops", 4121, "claim 1 was released");
 }
@@ -135,7 +135,7 @@ static void one_that_stays_is_claimed_again (void **state)
   fixture_t *self = *state;
   ctl_instance_t *front = join (self, 1, "front", 4121);
   ask (self, "key ops", "{\"op\": \"detach\", \"uuids\": [" ONE "]}");
-  const char *claim = "{\"op\": \"claim\", \"for_ms\": 1000, \"uuids\": [" ONE "], \"joined\": []}";
+  const char *claim = "{\"op\": \"claim\", \"for_ms\": 60000, \"uuids\": [" ONE "], \"joined\": []}";
   ctl_reply_t reply = {0};
   ctl_requests_answer (&self->house, claim, strlen (claim), &reply);
   assert_string_equal (json_string_value (json_object_get (reply.body, "status")), "BUSY");
@@ -152,7 +152,7 @@ static void an_instruction_that_was_the_last_need (void **state)
   fixture_t *self = *state;
   char stop[64];
   ctl_instance_t *front = join (self, 1, "front", 4121);
-  ask (self, "key ops", "{\"op\": \"claim\", \"for_ms\": 1000, \"uuids\": [" ONE "], \"joined\": [" ONE "]}");
+  ask (self, "key ops", "{\"op\": \"claim\", \"for_ms\": 60000, \"uuids\": [" ONE "], \"joined\": [" ONE "]}");
   json_int_t number =
       ask (self, "key ops",
            "{\"op\": \"instruct\", \"actions\": [\"capture\"], \"selectors\": [\"service=front\"]}");

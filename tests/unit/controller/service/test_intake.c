@@ -346,7 +346,7 @@ typedef struct {
 static void open_wire (life_t *self, wire_t *wire)
 {
   char why[300] = "", endpoint[WEFT_ENDPOINT_MAX];
-  int wait_ms = 5000;
+  int wait_ms = 20000;
   strcpy (wire->dir, "/tmp/weft-intake-XXXXXX");
   assert_non_null (mkdtemp (wire->dir));
   snprintf (wire->address, sizeof wire->address, "ipc://%s", wire->dir);

@@ -273,7 +273,7 @@ static void test_instances_and_detach (void **state)
 static uint32_t claim (fixture_t *self, const char *uuids, const char *joined)
 {
   char text[400];
-  snprintf (text, sizeof text, "{\"op\": \"claim\", \"for_ms\": 1000, \"uuids\": [%s], \"joined\": [%s]}",
+  snprintf (text, sizeof text, "{\"op\": \"claim\", \"for_ms\": 60000, \"uuids\": [%s], \"joined\": [%s]}",
             uuids, joined);
   ctl_reply_t reply = ask (self, text);
   uint32_t number = (uint32_t) number_of (&reply, "claim");
@@ -304,7 +304,7 @@ static void test_claims (void **state)
   uint32_t second = claim (self, ONE, "");
   release (self, first, 0, 1);
   release (self, second, 1, 0); /* whoever is last leaves, also what the other joined */
-  assert_refused (self, "{\"op\": \"claim\", \"for_ms\": 1000, \"uuids\": [" ONE "]}", "BUSY",
+  assert_refused (self, "{\"op\": \"claim\", \"for_ms\": 60000, \"uuids\": [" ONE "]}", "BUSY",
                   "about to leave");
   join (self, 3, "third", 5000);
   const char *three = "\"03000000-0000-0000-0000-000000000000\"";
@@ -326,7 +326,7 @@ static void test_claims (void **state)
   claim (self, "\"04000000-0000-0000-0000-000000000000\"", "\"04000000-0000-0000-0000-000000000000\"");
   ctl_claims_tidy (&self->house, weft_mono_ns ());
   assert_int_equal (fourth->leaving_ns, 0);
-  ctl_claims_tidy (&self->house, weft_mono_ns () + 2 * WEFT_NS_PER_S); /* its owner died */
+  ctl_claims_tidy (&self->house, weft_mono_ns () + 61 * WEFT_NS_PER_S); /* its owner died */
   assert_true (ctl_instance_leaves (fourth, weft_mono_ns ()));
   join (self, 5, "fifth", 5002);
   const char *five = "\"05000000-0000-0000-0000-000000000000\"";

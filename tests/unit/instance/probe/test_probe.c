@@ -27,7 +27,7 @@
 #include "../../../../instance/shm/writer.h"
 #include "fixture.h"
 
-#define WAIT_MS 3000
+#define WAIT_MS 10000
 
 static shm_reader_t *reader;
 static const shm_filter_t no_filter;
@@ -200,6 +200,10 @@ static int end (void **state)
   return !left || probe_threads ();
 }
 
+/* A lease that does not end before a busy machine has seen to what it is for. */
+#define LEASE_MS     1000
+#define LEASE_END_MS (LEASE_MS + 1000) /* what is promised */
+
 static void activate (uint32_t actions, uint64_t lease_ms, const shm_rule_t *rules, uint32_t count)
 {
   shm_renew_lease (reader, weft_mono_ns () + lease_ms * WEFT_NS_PER_MS);
@@ -226,7 +230,7 @@ static void test_start_is_idle (void **state)
 static void test_idle_never_wakes (void **state)
 {
   shm_status_t before, after;
-  pause_ms (50);
+  pause_ms (300);
   shm_reader_status (reader, &before);
   pause_ms (300);
   shm_reader_status (reader, &after);
@@ -236,14 +240,14 @@ static void test_idle_never_wakes (void **state)
 /* ---- configuration ------------------------------------------------------------------ */
 static void test_active_then_idle_at_the_end_of_the_lease (void **state)
 {
-  activate (WEFT_ACTION_EMBED | WEFT_ACTION_ROOT, 200, NULL, 0);
+  activate (WEFT_ACTION_EMBED | WEFT_ACTION_ROOT, LEASE_MS, NULL, 0);
   assert_int_equal (probe_actions, WEFT_ACTION_EMBED | WEFT_ACTION_ROOT);
   uint64_t serial = probe_config->serial;
   assert_true (serial != 0);
   assert_int_equal (flushes, 0);
   uint64_t start = weft_mono_ns ();
   assert_true (wait_state (SHM_STATE_IDLE));
-  assert_true (weft_mono_ns () - start < 1000 * WEFT_NS_PER_MS);
+  assert_true (weft_mono_ns () - start < LEASE_END_MS * WEFT_NS_PER_MS);
   assert_int_equal (probe_actions, 0);
   assert_int_equal (flushes, 1);
   assert_int_equal (resets, 1);
@@ -260,7 +264,7 @@ static void test_inserts_are_finished_first (void **state)
   finishing = 3;
   finish_looks = seen_embed = flushed_early = 0;
   seen_active = UINT32_MAX;
-  activate (WEFT_ACTION_EMBED, 50, NULL, 0);
+  activate (WEFT_ACTION_EMBED, LEASE_MS, NULL, 0);
   assert_true (wait_state (SHM_STATE_IDLE));
   assert_int_equal (finish_looks, 4);
   assert_int_equal (seen_embed, 0);
@@ -274,10 +278,10 @@ static void test_unfinished_inserts_hold_nobody_up (void **state)
 {
   finishing = UINT32_MAX;
   flushed_early = 0;
-  activate (WEFT_ACTION_EMBED | WEFT_ACTION_CAPTURE, 50, NULL, 0);
+  activate (WEFT_ACTION_EMBED | WEFT_ACTION_CAPTURE, LEASE_MS, NULL, 0);
   uint64_t start = weft_mono_ns ();
   assert_true (wait_state (SHM_STATE_IDLE));
-  assert_true (weft_mono_ns () - start < 1000 * WEFT_NS_PER_MS);
+  assert_true (weft_mono_ns () - start < LEASE_END_MS * WEFT_NS_PER_MS);
   assert_true (flushed_early);
   assert_int_equal (probe_actions, 0);
   finishing = 0;
@@ -285,10 +289,10 @@ static void test_unfinished_inserts_hold_nobody_up (void **state)
 
 static void test_renewed_lease_keeps_it_active (void **state)
 {
-  activate (WEFT_ACTION_CAPTURE, 150, NULL, 0);
+  activate (WEFT_ACTION_CAPTURE, LEASE_MS, NULL, 0);
   for (int i = 0; i < 8; i++) {
-    shm_renew_lease (reader, weft_mono_ns () + 150 * WEFT_NS_PER_MS);
-    pause_ms (50);
+    shm_renew_lease (reader, weft_mono_ns () + LEASE_MS * WEFT_NS_PER_MS);
+    pause_ms (LEASE_MS / 5);
   }
   assert_int_equal (probe_actions, WEFT_ACTION_CAPTURE);
   assert_int_equal (flushes, 0);

@@ -24,7 +24,7 @@
 #include "../../../../instance/sidecar/arrivals.h"
 
 #define CHILDREN    100
-#define PATIENCE_MS 5000
+#define PATIENCE_MS 20000
 
 static const uint8_t parent_start[WEFT_UUID_SIZE] = {4, 2};
 static car_arrivals_t *door;

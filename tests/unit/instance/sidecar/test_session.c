@@ -26,7 +26,7 @@
 #include "../../../../instance/sidecar/claim.h"
 #include "../../../../instance/sidecar/tree.h"
 
-#define PATIENCE_MS 5000
+#define PATIENCE_MS 20000
 
 typedef struct {
   char directory[64], base[80];
