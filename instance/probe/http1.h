@@ -109,7 +109,7 @@ typedef struct {
   char name[WEFT_NAME_MAX];       /* request: "GET /path" */
   char token[PROBE_HTTP1_TOKEN_MAX];
 } probe_http1_t;
-_Static_assert(sizeof (probe_http1_t) <= 384, "fits probe_write_t.snapshot");
+_Static_assert(sizeof (probe_http1_t) <= 384, "fits probe_room_t.snapshot");
 
 void probe_http1_init (probe_http1_t *self, probe_http1_side_t side);
 /* Reads up to the next event. *ret_consumed is always set. */
