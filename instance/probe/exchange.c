@@ -177,6 +177,8 @@ static int answer (probe_connection_t *self, const char *data, size_t size, size
       return 1;
     if (!answer_event (self, event, size + behind, now_p))
       return 0;
+    if (event == PROBE_HTTP1_END && size == 0)
+      return 1;
   }
 }
 

@@ -45,38 +45,37 @@ const char *probe_line_rest (probe_http1_t *self, const char *p, const char *end
 }
 
 /* ---- fields ------------------------------------------------------------- */
-/* A sieve on a few letters: 0 only for a name that is none of ours. Near the end
- * of the bytes it lets everything pass; PHASE_NAME looks closely. */
+#define SIEVE 16 /* bytes that have to be there to look at a name at once */
+
+/* A sieve on a few letters: 0 only for a name that is none of ours. Near the end of the
+ * bytes everything passes; PHASE_NAME looks closely. */
 static inline int interesting (const char *p, const char *end)
 {
-#define LETTER(i) (p[i] | 0x20)
-  if (end - p < 9)
-    return 1;
-#define BIT(letter) (1u << ((letter) &31))
+#define BIT(letter)    (1u << ((letter) &31))
+#define PAIR(one, two) ((unsigned) (one) << 8 | (unsigned) (two))
   static const unsigned first =
       BIT ('b') | BIT ('c') | BIT ('s') | BIT ('t') | BIT ('u') | BIT ('w') | BIT ('x');
+  if (end - p < SIEVE)
+    return 1;
   if (!(first & BIT (*p)))
     return 0;
-#undef BIT
-  switch (LETTER (0)) {
-  case 'b': // b3
-    return p[1] == '3';
-  case 'c': // content-length, not content-type or connection
-    return LETTER (1) == 'o' && LETTER (8) == 'l';
-  case 's': // sw8
-    return LETTER (1) == 'w';
-  case 't': // transfer-encoding, traceparent
-    return LETTER (1) == 'r' && LETTER (2) == 'a';
-  case 'u': // uber-trace-id
-    return LETTER (1) == 'b';
-  case 'w': // weft-task
-    return LETTER (1) == 'e';
-  case 'x': // x-b3-..., x-datadog-...
-    return p[1] == '-' && (LETTER (2) == 'b' || LETTER (2) == 'd');
+  switch (PAIR (p[0] | 0x20, p[1] | 0x20)) {
+  case PAIR ('c', 'o'): // content-length, not content-type or connection
+    return (p[8] | 0x20) == 'l';
+  case PAIR ('t', 'r'): // transfer-encoding, traceparent, tracestate
+    return (p[2] | 0x20) == 'a';
+  case PAIR ('x', '-'): // x-b3-..., x-datadog-...
+    return (p[2] | 0x20) == 'b' || (p[2] | 0x20) == 'd';
+  case PAIR ('b', '3'): // b3
+  case PAIR ('s', 'w'): // sw8
+  case PAIR ('u', 'b'): // uber-trace-id
+  case PAIR ('w', 'e'): // weft-task
+    return 1;
   default:
     return 0;
   }
-#undef LETTER
+#undef PAIR
+#undef BIT
 }
 
 /* Where nobody keeps it, it is a line like any other. */
@@ -288,7 +287,7 @@ static inline int like8 (const char *p, const char *lower, const char *letters)
 
 static inline int ends (const char *p)
 {
-  return p[0] == '\r' && p[1] == '\n';
+  return memcmp (p, "\r\n", 2) == 0;
 }
 
 static inline const char *whole_length (probe_http1_t *self, const char *p, const char *end)
@@ -327,7 +326,7 @@ static inline const char *whole_traceparent (probe_http1_t *self, const char *p,
  * its end, as it usually looks. Returns what is behind it, or NULL: byte by byte. */
 static inline const char *whole_field (probe_http1_t *self, const char *p, const char *end, uint32_t head_at)
 {
-  if (end - p <= 16)
+  if (end - p <= SIEVE)
     return NULL;
   if (p[14] == ':' && like8 (p, "content-", "       \0") && like8 (p + 6, "t-length", " \0      "))
     return whole_length (self, p + 15, end);
@@ -336,18 +335,26 @@ static inline const char *whole_field (probe_http1_t *self, const char *p, const
   return NULL;
 }
 
+/* A line that begins with a blank goes on with the field before: only with one that does not matter. */
+static void fold (probe_http1_t *self)
+{
+  int folds = self->fields && (self->kind == KIND_NONE || self->kind == KIND_TRACESTATE);
+  self->phase = folds ? PHASE_LINE : PHASE_FAILED;
+  if (self->kind == KIND_TRACESTATE && self->tracestate)
+    self->tracestate->bad = 1;
+}
+
 /* As many lines as lie in these bytes, up to one that wants a closer look. */
 static const char *lines (probe_http1_t *self, const char *p, const char *end, uint32_t head_at)
 {
-  const char *from = p, *behind;
+  const char *from = p;
   self->token_size = 0;
-  do {
-    if (*p == ' ' || *p == '\t') {
-      int folds = self->fields && (self->kind == KIND_NONE || self->kind == KIND_TRACESTATE);
-      self->phase = folds ? PHASE_LINE : PHASE_FAILED;
-      if (self->kind == KIND_TRACESTATE && self->tracestate)
-        self->tracestate->bad = 1;
-      return p;
+  for (const char *behind; p < end; p = behind) {
+    if ((unsigned char) *p <= ' ') { // rarely, but for the last
+      if (*p == ' ' || *p == '\t')
+        fold (self);
+      if (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n')
+        return p;
     }
     self->fields++;
     self->kind = KIND_NONE;
@@ -367,8 +374,7 @@ static const char *lines (probe_http1_t *self, const char *p, const char *end, u
       }
       behind = stop + 2;
     }
-    p = behind;
-  } while (p < end && *p != '\r' && *p != '\n');
+  }
   return p;
 }
 
