@@ -59,6 +59,11 @@ uint64_t car_target_image (pid_t pid)
   return hash ? hash : 1;
 }
 
+int car_target_is_same (const car_target_t *self)
+{
+  return car_target_image (self->pid) == self->image;
+}
+
 const char *car_target_vm_name (const char *vm)
 {
   static const char *const names[][2] = {
@@ -328,6 +333,8 @@ int car_target_user (uid_t uid, char *out, size_t size)
 static int look (pid_t pid, car_target_t *target)
 {
   *target = (car_target_t){.pid = pid};
+  if (pid > 0)
+    target->image = car_target_image (pid);
   int status = pid > 0 ? read_status (target) : WEFT_E_NOT_FOUND;
   if (status < 0)
     return status;
