@@ -23,6 +23,7 @@ typedef struct {
   uint64_t signals_caught; /* bit n-1: has a handler for signal n */
   uint64_t image;          /* car_target_image, before anything else was read */
   int zombie, readable;    /* readable: its maps could be read */
+  int borrows;             /* its memory is its parent's: a child of vfork that has not called exec yet */
   int seccomp;             /* 0: none, 1 strict, 2: filters its system calls */
   int dumpable;            /* its owner may look into it */
   int shadow_stack;        /* returns are checked by the processor */

@@ -318,6 +318,21 @@ def test_a_program_that_is_replaced_while_it_is_joined(stage, controller):
     assert out == "whole\n" and process.returncode == 0
 
 
+def test_a_child_that_still_has_its_parents_memory(stage, controller):
+    """Between vfork and exec: what was brought into it would be in its parent, and a lock that it held when it calls
+    exec would be held there for good."""
+    source = pathlib.Path(__file__).parent / "programs" / "vforks.c"
+    subprocess.run(["gcc", "-O1", "-o", stage.directory / "vforks", source], check=True)
+    process = stage.start([stage.directory / "vforks"], stdout=subprocess.PIPE, text=True, env=stage.env(), cwd=stage.directory)
+    child = int(process.stdout.readline())
+    one_line(stage.weft("attach", "--any", child, check=False), r"\(vfork\) and is about to become another program", codes=(1,))
+    doctor = stage.weft("doctor", "--any", "--json", child, check=False)
+    assert json.loads(doctor.stdout)["joinable"] is False
+    (stage.directory / "go").touch()
+    out, _ = process.communicate(timeout=10)
+    assert out == "0 of a probe\n" and process.returncode == 0
+
+
 def test_a_newer_probe_attaches_beside_an_old_one(stage, controller, program):
     victim = victims.Victim(stage, program, "poll")
     attach(stage, victim.pid)
