@@ -163,8 +163,8 @@ void ctl_leave_print (FILE *out, const ctl_leave_t *leave)
   if (leave->slots_foreign)
     fprintf (out, ", %u rewritten by somebody else since and left alone", leave->slots_foreign);
   if (leave->threads_left)
-    fprintf (out, ", %u thread%s of ours not ended\n", leave->threads_left,
-             leave->threads_left == 1 ? "" : "s");
+    fprintf (out, ", %u thread%s of ours not ended; what is stopped (SIGSTOP) leaves when it goes on\n",
+             leave->threads_left, leave->threads_left == 1 ? "" : "s");
   else
     fprintf (out, ", no thread of ours\n");
 }

@@ -184,7 +184,7 @@ static int requests (probe_connection_t *self, const char *data, size_t size, ui
       event = PROBE_HTTP1_FAILED;
     data += used;
     size -= used;
-    if (event == PROBE_HTTP1_MORE)
+    if (event == PROBE_HTTP1_MORE || (event == PROBE_HTTP1_END && size == 0))
       return 1;
     if (event == PROBE_HTTP1_HEAD && !begin (self, now_p))
       return 0;

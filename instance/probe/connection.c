@@ -202,16 +202,29 @@ static int is_reaching (const probe_connection_t *self, uint32_t generation)
          __atomic_load_n (&self->generation, __ATOMIC_ACQUIRE) == generation;
 }
 
+/* 1: the write may be altered. */
+static int wants_room (const probe_connection_t *self)
+{
+  probe_state_t state = probe_state (self);
+  if (self->pending_size)
+    return 1;
+  if (state == PROBE_UNKNOWN) // a unix socket is never taken up in mid-life
+    return !__atomic_load_n (&self->described, __ATOMIC_ACQUIRE) || self->peer.family != 1;
+  return state != PROBE_GIVEN_UP && self->role != PROBE_ROLE_SERVER;
+}
+
 /* What before_body did not take. */
-static int before_other (probe_connection_t *self, int fd, probe_write_t *write)
+static probe_write_how_t before_other (probe_connection_t *self, int fd, probe_write_t *write)
 {
   if (!probe_record_ready (self, fd)) {
     write->mode = MODE_REACH;
-    return is_reaching (self, write->generation);
+    return is_reaching (self, write->generation) ? PROBE_WRITE_TRACKED : PROBE_WRITE_PLAIN;
   }
   write->app_size = size_of (write->app_iov, write->app_count);
   if (write->app_size == 0)
-    return 0;
+    return PROBE_WRITE_PLAIN;
+  if (!write->room && wants_room (self))
+    return PROBE_WRITE_ROOM;
   int answers = self->role == PROBE_ROLE_SERVER &&
                 (probe_state (self) == PROBE_PROVEN || probe_state (self) == PROBE_CANDIDATE);
   int held = probe_hold (self, PROBE_OUT, write->generation, answers ? PROBE_CALL : PROBE_WORK);
@@ -219,41 +232,45 @@ static int before_other (probe_connection_t *self, int fd, probe_write_t *write)
     held = hold_patiently (self, write->generation);
   if (held < 0) {
     probe_give_up (self, SHM_COUNT_GIVEN_UP_BUSY, 0);
-    return 1; // only counted
+    return PROBE_WRITE_TRACKED; // only counted
   }
   if (held == 0)
-    return 0;
+    return PROBE_WRITE_PLAIN;
+  if (!write->room && !answers && wants_room (self)) { // since we looked
+    probe_release (self, PROBE_OUT);
+    return PROBE_WRITE_ROOM;
+  }
   write->mode = answers ? MODE_ANSWER : MODE_ASK;
   if (!answers) {
     before_ask (self, write);
     probe_settle (self, PROBE_OUT);
   }
-  return 1;
+  return PROBE_WRITE_TRACKED;
 }
 
-static __attribute__ ((noinline)) int before_write (int fd, probe_write_t *write)
+static __attribute__ ((noinline)) probe_write_how_t before_write (int fd, probe_write_t *write)
 {
   int saved = errno;
-  int tracked = before_other (write->record, fd, write);
+  probe_write_how_t how = before_other (write->record, fd, write);
   errno = saved;
-  return tracked;
+  return how;
 }
 
-/* 0: the plain call, nothing to count. */
-static __attribute__ ((noinline)) int before_given_up (probe_connection_t *self, int fd, probe_write_t *write)
+static __attribute__ ((noinline)) probe_write_how_t before_given_up (probe_connection_t *self, int fd,
+                                                                     probe_write_t *write)
 {
   int saved = errno;
   const struct iovec *first = write->app_iov;
   if (!probe_quiet_become (self, fd)) {
     errno = saved;
-    return 0;
+    return PROBE_WRITE_PLAIN;
   }
   size_t size = size_of (first, write->app_count);
   if (size && self->role == PROBE_ROLE_CLIENT && (self->sum || probe_context_near ()))
     write->opaque = (uint8_t) probe_opaque_ask (self, first->iov_base, first->iov_len, size);
   errno = saved;
   write->mode = self->quiet ? MODE_OPAQUE : write->opaque ? MODE_CALL : MODE_COUNT;
-  return write->opaque || !self->quiet;
+  return write->opaque || !self->quiet ? PROBE_WRITE_TRACKED : PROBE_WRITE_PLAIN;
 }
 
 /* Bytes that end nothing, in the middle of a body, by the lessee of the direction:
@@ -278,41 +295,44 @@ static inline int before_body (probe_connection_t *self, probe_write_t *write)
 
 /* Nothing here or in the inline functions below calls anything, save for the rare
  * and as the last thing: a body's bytes pay for no saved register and no errno. */
-int probe_connection_before_write (int fd, const struct iovec *iov, int iov_count, int flags,
-                                   probe_write_t *ret_write)
+probe_write_how_t probe_connection_before_write (int fd, const struct iovec *iov, int iov_count, int flags,
+                                                 probe_write_t *write)
 {
-  probe_connection_t *self = probe_lookup (fd, &ret_write->generation);
+  probe_connection_t *self = probe_lookup (fd, &write->generation);
   if (!self || iov_count <= 0)
-    return 0;
-  ret_write->insert = 0;
-  ret_write->skipped = ret_write->opaque = 0;
-  ret_write->edit_count = 0;
-  ret_write->text_size = 0;
-  ret_write->mode = MODE_COUNT;
-  ret_write->record = self;
-  ret_write->app_iov = iov;
-  ret_write->app_count = iov_count;
+    return PROBE_WRITE_PLAIN;
+  write->insert = 0;
+  write->skipped = write->opaque = 0;
+  write->edit_count = 0;
+  write->text_size = 0;
+  write->mode = MODE_COUNT;
+  write->record = self;
+  write->app_iov = iov;
+  write->app_count = iov_count;
   if (PROBE_UNLIKELY (probe_state (self) == PROBE_GIVEN_UP) && !self->pending_size) {
     // A unix socket, and no subtask near: only counted.
     if (self->peer.family == 1 && !self->sum && !probe_context_near ())
-      return 1;
-    return before_given_up (self, fd, ret_write);
+      return PROBE_WRITE_TRACKED;
+    return before_given_up (self, fd, write);
   }
-  ret_write->flags = flags;
-  uint32_t generation = ret_write->generation;
+  // A head, usually: said at once. What else may be altered, wants_room finds.
+  if (!write->room && self->role == PROBE_ROLE_CLIENT && !probe_phase_opaque (&self->machine[PROBE_OUT]))
+    return PROBE_WRITE_ROOM;
+  write->flags = flags;
+  uint32_t generation = write->generation;
   // The lease is the place in the order of answers: whoever else writes takes it first.
   if (self->role == PROBE_ROLE_SERVER && probe_lease_mine (self, PROBE_OUT, generation)) {
-    ret_write->mode = MODE_ANSWER_BODY;
-    ret_write->turn = __atomic_load_n (&self->turn[PROBE_OUT], __ATOMIC_RELAXED);
-    return 1;
+    write->mode = MODE_ANSWER_BODY;
+    write->turn = __atomic_load_n (&self->turn[PROBE_OUT], __ATOMIC_RELAXED);
+    return PROBE_WRITE_TRACKED;
   }
   if (PROBE_LIKELY (probe_lease_enter (self, PROBE_OUT, generation))) {
-    int body = before_body (self, ret_write);
+    int body = before_body (self, write);
     probe_lease_leave (self, PROBE_OUT, generation);
     if (PROBE_LIKELY (body))
-      return 1;
+      return PROBE_WRITE_TRACKED;
   }
-  return before_write (fd, ret_write);
+  return before_write (fd, write);
 }
 
 static void after_answer (probe_connection_t *self, const probe_write_t *write, ssize_t result)

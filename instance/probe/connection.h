@@ -56,10 +56,19 @@ typedef struct {
   char *text;    /* in `texts` of its write */
 } probe_edit_t;
 
+/* What a write needs that may be altered, on the hook's stack. Most writes are none, and some
+ * come from a signal handler on a stack of its own, of which little is left. */
+typedef struct {
+  struct iovec iov[PROBE_IOV_MAX + 2 * PROBE_EDITS_MAX];
+  probe_edit_t edit[PROBE_EDITS_MAX];
+  char texts[PROBE_TEXTS_MAX];
+  uint8_t snapshot[384]; /* of the outbound machine, to roll back a short write */
+} probe_room_t;
+
 /* A write in flight, on the hook's stack. */
 typedef struct {
-  int insert; /* 1: send `iov`/`iov_count` instead of the caller's vector */
-  struct iovec iov[PROBE_IOV_MAX + 2 * PROBE_EDITS_MAX];
+  probe_room_t *room; /* the caller's, NULL: none */
+  int insert;         /* 1: send `room->iov`/`iov_count` instead of the caller's vector */
   int iov_count;
   /* private to connection.c and embed.c */
   void *record;
@@ -77,10 +86,14 @@ typedef struct {
   size_t grown;       /* bytes that leave in addition; valid with `insert` */
   uint8_t edit_count; /* in the order of their offsets */
   uint16_t text_size; /* of `texts`, taken */
-  probe_edit_t edit[PROBE_EDITS_MAX];
-  char texts[PROBE_TEXTS_MAX];
-  uint8_t snapshot[384]; /* of the outbound machine, to roll back a short write */
 } probe_write_t;
+
+/* What there is to do with a write. */
+typedef enum {
+  PROBE_WRITE_PLAIN,   /* the plain call and nothing more */
+  PROBE_WRITE_TRACKED, /* the call, then after_write */
+  PROBE_WRITE_ROOM     /* nothing has been done: again, with room */
+} probe_write_how_t;
 
 typedef struct {
   void *record;
@@ -101,12 +114,12 @@ void probe_connection_shared (int fd);
 /* shutdown(): SHUT_WR ends a close-delimited response. */
 void probe_connection_shutdown (int fd, int how);
 
-/* Around a write-like call. before returns 0: not tracked (do the plain call and
- * nothing more); 1: do the call with the caller's vector or, if ret->insert,
- * with ret->iov, then call after. Outbound state ("a request is out") is set
- * before the call, never after it. */
-int probe_connection_before_write (int fd, const struct iovec *iov, int iov_count, int flags,
-                                   probe_write_t *ret_write);
+/* Around a write-like call, with write->room set. TRACKED: do the call with the
+ * caller's vector or, if write->insert, with room->iov, then call after. ROOM: only
+ * where there is none. Outbound state ("a request is out") is set before the call,
+ * never after it. */
+probe_write_how_t probe_connection_before_write (int fd, const struct iovec *iov, int iov_count, int flags,
+                                                 probe_write_t *write);
 /* `result` and errno of the call. Returns what the application may see, sets
  * errno accordingly; may send the rest of a cut insert (C4). */
 ssize_t probe_connection_after_write (int fd, probe_write_t *write, ssize_t result);

@@ -41,16 +41,16 @@ static void set_pending (probe_connection_t *self, const char *text, size_t size
 /* ---- the replaced vector ------------------------------------------------ */
 static void add (probe_write_t *write, const char *data, size_t size)
 {
-  if (size == 0 || write->iov_count == (int) (sizeof write->iov / sizeof *write->iov))
+  if (size == 0 || write->iov_count == (int) (sizeof write->room->iov / sizeof *write->room->iov))
     return; // full only where a rest precedes a longer vector: what is left out leaves later
-  write->iov[write->iov_count].iov_base = (void *) (uintptr_t) data;
-  write->iov[write->iov_count++].iov_len = size;
+  write->room->iov[write->iov_count].iov_base = (void *) (uintptr_t) data;
+  write->room->iov[write->iov_count++].iov_len = size;
 }
 
 /* The caller's bytes up to `limit`, with the edits in their places. */
 static void splice (probe_write_t *write, size_t limit)
 {
-  const probe_edit_t *edit = write->edit, *last = edit + write->edit_count;
+  const probe_edit_t *edit = write->room->edit, *last = edit + write->edit_count;
   size_t begin = 0, at = 0; // of the part in hand; how far we are
   write->insert = 1;
   write->iov_count = 0;
@@ -80,7 +80,7 @@ probe_share_t probe_embed_share (const probe_write_t *write, size_t result)
 {
   probe_share_t share = {0, 0, 0};
   for (; write->insert && share.begun < write->edit_count; share.begun++) {
-    const probe_edit_t *edit = &write->edit[share.begun];
+    const probe_edit_t *edit = &write->room->edit[share.begun];
     size_t before = edit->offset - share.app;
     if (result <= before)
       break;
@@ -103,18 +103,18 @@ int probe_embed_whole (const probe_write_t *write, ssize_t result)
 {
   if (!write->insert)
     return result >= 0 && (size_t) result == write->app_size;
-  return result >= 0 && (size_t) result == write->app_size + write->grown && !write->edit[0].old;
+  return result >= 0 && (size_t) result == write->app_size + write->grown && !write->room->edit[0].old;
 }
 
 /* The rest of a cut insert as the first edit, and only that. */
 static void put_pending (probe_connection_t *self, probe_write_t *write)
 {
-  probe_edit_t *edit = &write->edit[0];
+  probe_edit_t *edit = &write->room->edit[0];
   size_t size = self->pending_size;
   // Digits that stand for the application's: as many as it hands in now.
   if (self->pending_cut && size > write->app_size)
     size = write->app_size;
-  edit->text = write->texts;
+  edit->text = write->room->texts;
   write->text_size = (uint16_t) size;
   memcpy (edit->text, self->pending, size);
   edit->old = 1;
@@ -154,11 +154,11 @@ static int may_reach (const probe_connection_t *self, const probe_config_t *conf
 /* The next alteration of this write; there is one for every request in flight. */
 static probe_edit_t *new_edit (probe_write_t *write, const probe_http1_t *head)
 {
-  probe_edit_t *edit = &write->edit[write->edit_count++];
+  probe_edit_t *edit = &write->room->edit[write->edit_count++];
   edit->old = 0;
   edit->cut = 0;
   edit->head = head->heads;
-  edit->text = write->texts + write->text_size;
+  edit->text = write->room->texts + write->text_size;
   return edit;
 }
 
@@ -166,7 +166,7 @@ static probe_edit_t *new_edit (probe_write_t *write, const probe_http1_t *head)
 static size_t text_room (const probe_write_t *write)
 {
   size_t kept = (size_t) (PROBE_EDITS_MAX - write->edit_count) * PROBE_EDIT_MIN;
-  size_t room = sizeof write->texts - write->text_size - kept;
+  size_t room = sizeof write->room->texts - write->text_size - kept;
   return room < PROBE_INSERT_MAX ? room : PROBE_INSERT_MAX;
 }
 
@@ -411,7 +411,7 @@ static void keep (probe_write_t *write, const probe_http1_t *machine)
   write->heads = machine->heads;
   write->fresh = (uint8_t) probe_http1_at_start (machine);
   if (!write->fresh)
-    memcpy (write->snapshot, machine, sizeof *machine);
+    memcpy (write->room->snapshot, machine, sizeof *machine);
 }
 
 void probe_embed_before (probe_connection_t *self, probe_write_t *write)
@@ -440,7 +440,7 @@ static void feed_again (probe_connection_t *self, const probe_write_t *write, si
   if (write->fresh)
     probe_http1_rewind (machine, write->heads);
   else
-    memcpy (machine, write->snapshot, sizeof *machine);
+    memcpy (machine, write->room->snapshot, sizeof *machine);
   for (int i = 0; i < write->app_count && size; i++) {
     const char *data = write->app_iov[i].iov_base;
     size_t part = write->app_iov[i].iov_len < size ? write->app_iov[i].iov_len : size;
@@ -463,7 +463,7 @@ void probe_embed_rollback (probe_connection_t *self, probe_write_t *write, ssize
   probe_share_t share = {0, 0, 0};
   if (result > 0)
     share = probe_embed_share (write, (size_t) result);
-  const probe_edit_t *edit = share.begun ? &write->edit[share.begun - 1] : NULL;
+  const probe_edit_t *edit = share.begun ? &write->room->edit[share.begun - 1] : NULL;
   if (probe_state (self) == PROBE_PROVEN || probe_state (self) == PROBE_CANDIDATE) {
     if (write->skipped)
       probe_http1_unskip (&self->machine[PROBE_OUT], write->app_size - share.app);
@@ -473,8 +473,8 @@ void probe_embed_rollback (probe_connection_t *self, probe_write_t *write, ssize
     if (edit && !edit->old && self->machine[PROBE_OUT].heads < edit->head)
       self->machine[PROBE_OUT].mark = 1;
   }
-  if (edit && write->edit[0].old) {
-    size_t gone = edit == write->edit && share.text ? share.text : write->edit[0].size;
+  if (edit && write->room->edit[0].old) {
+    size_t gone = edit == write->room->edit && share.text ? share.text : write->room->edit[0].size;
     set_pending (self, self->pending + gone, self->pending_size - gone, self->pending_cut);
   }
   if (edit && share.text && !edit->old)
@@ -485,7 +485,7 @@ static ssize_t send_spliced (probe_write_t *write, int fd)
 {
   struct msghdr message;
   memset (&message, 0, sizeof message);
-  message.msg_iov = write->iov;
+  message.msg_iov = write->room->iov;
   message.msg_iovlen = (size_t) write->iov_count;
   return probe_real.sendmsg (fd, &message, write->flags);
 }
@@ -500,7 +500,7 @@ ssize_t probe_embed_finish (probe_connection_t *self, probe_write_t *write, int 
     return -1;
   }
   // Not up to the next edit: what that was for is not decided any more.
-  size_t limit = write->edit_count > 1 ? write->edit[1].offset : SIZE_MAX;
+  size_t limit = write->edit_count > 1 ? write->room->edit[1].offset : SIZE_MAX;
   for (int i = 0; i <= PROBE_INSERT_MAX; i++) {
     put_pending (self, write);
     splice (write, limit);
@@ -524,7 +524,7 @@ ssize_t probe_embed_alone (probe_write_t *write, int fd, ssize_t result)
     return result;
   probe_share_t share = probe_embed_share (write, (size_t) result);
   if (share.text) {
-    const probe_edit_t *edit = &write->edit[share.begun - 1];
+    const probe_edit_t *edit = &write->room->edit[share.begun - 1];
     while (share.text < edit->size && !edit->cut) {
       ssize_t sent = probe_real.send (fd, edit->text + share.text, edit->size - share.text, MSG_NOSIGNAL);
       if (sent <= 0) {

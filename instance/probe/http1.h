@@ -11,12 +11,13 @@
  *     │ a response                                     │ path, query, absolute, authority
  *     └──────start──────▶ VERSION ◀────────────────────┘
  *   VERSION ─version─▶ VERSION_END ─version_end─▶ FIELD             of a request
- *   VERSION ─version─▶ STATUS ─status─▶ LINE ─line_rest─▶ FIELD     of a response
+ *   VERSION ─version─▶ STATUS ─status─▶ LINE ─probe_line_rest─▶ FIELD
  *
- *   FIELD ─field─▶ LINE ─line_rest─▶ FIELD                a field that is none of ours
- *   FIELD ─field─▶ NAME ─name─▶ VALUE ─value─▶ FIELD      one that may be
- *   FIELD ─head_step─▶ BLANK [BLANK, of a request]        a line begins with CR or LF
- *   BLANK ─head_step─▶ (BLANK_LF) ─head_done─▶            [HEAD], then the first that fits:
+ *   FIELD ─lines─▶ FIELD                                 whole lines, in one look
+ *   FIELD ─lines─▶ LINE ─probe_line_rest─▶ FIELD          a field that is none of ours
+ *   FIELD ─lines─▶ NAME ─name─▶ VALUE ─value─▶ FIELD      one that may be
+ *   FIELD ─blank_line─▶ BLANK [BLANK, of a request]       a line begins with CR or LF
+ *   BLANK ─blank_line─▶ (BLANK_LF) ─head_done─▶           [HEAD], then the first that fits:
  *       TUNNEL [TUNNEL]   101, or 2xx to CONNECT; final
  *       START             another 1xx
  *       DONE              the answer to HEAD, 204, 304; no length in a request; length 0
@@ -25,10 +26,10 @@
  *       UNTIL_CLOSE       a response with neither; final, probe_http1_eof ends it
  *
  *   DONE ─feed─▶ START [END]            BODY ─count_down, skip─▶ START [END]
- *   CHUNK_FIRST ─chunk_size─▶ CHUNK_SIZE ─chunk_size─▶ CHUNK_EXT ─line_rest─▶ CHUNK_DATA
+ *   CHUNK_FIRST ─chunk_size─▶ CHUNK_SIZE ─chunk_size─▶ CHUNK_EXT ─probe_line_rest─▶ CHUNK_DATA
  *        ▲                                                  │ size 0         │ count_down, skip
  *        └──── chunk_edge ── CHUNK_LF ◀─ chunk_edge ─ CHUNK_CR ◀─────────────┘
- *   TRAILER (from size 0) ─trailer─▶ TRAILER_LINE ─line_rest─▶ TRAILER
+ *   TRAILER (from size 0) ─trailer─▶ TRAILER_LINE ─probe_line_rest─▶ TRAILER
  *   TRAILER ─trailer─▶ (TRAILER_LF) ─trailer─▶ START [END]
  *
  *   in a start line ─▶ FAILED_FOREIGN [FAILED]      anywhere else ─▶ FAILED [FAILED]
@@ -108,7 +109,7 @@ typedef struct {
   char name[WEFT_NAME_MAX];       /* request: "GET /path" */
   char token[PROBE_HTTP1_TOKEN_MAX];
 } probe_http1_t;
-_Static_assert(sizeof (probe_http1_t) <= 384, "fits probe_write_t.snapshot");
+_Static_assert(sizeof (probe_http1_t) <= 384, "fits probe_room_t.snapshot");
 
 void probe_http1_init (probe_http1_t *self, probe_http1_side_t side);
 /* Reads up to the next event. *ret_consumed is always set. */

@@ -536,15 +536,20 @@ int probe_opaque_recognise (probe_connection_t *self, const void *data, size_t s
   return 1;
 }
 
+uint8_t probe_opaque_at (const weft_address_t *service)
+{
+  if (service->family == 1)
+    return WEFT_PROTOCOL_UNIX;
+  weft_protocol_t found = probe_guess_port (service->port);
+  return (uint8_t) (found ? found : WEFT_PROTOCOL_TCP);
+}
+
 uint8_t probe_opaque_protocol (const probe_connection_t *self)
 {
   if (self->protocol)
     return self->protocol;
   if (self->likely)
     return self->likely;
-  weft_protocol_t found =
-      probe_guess_port (self->role == PROBE_ROLE_SERVER ? self->local.port : self->peer.port);
-  if (self->peer.family == 1)
-    return WEFT_PROTOCOL_UNIX;
-  return (uint8_t) (found ? found : WEFT_PROTOCOL_TCP);
+  const weft_address_t *service = self->role == PROBE_ROLE_SERVER ? &self->local : &self->peer;
+  return self->peer.family == 1 ? WEFT_PROTOCOL_UNIX : probe_opaque_at (service);
 }

@@ -58,6 +58,8 @@ void probe_opaque_name (probe_connection_t *self, probe_direction_t direction, c
 int probe_opaque_recognise (probe_connection_t *self, const void *data, size_t size);
 /* weft_protocol_t, never NONE. */
 uint8_t probe_opaque_protocol (const probe_connection_t *self);
+/* The same of what nobody has spoken with yet. */
+uint8_t probe_opaque_at (const weft_address_t *service);
 /* The connection is at its end. */
 void probe_opaque_closing (probe_connection_t *self);
 

@@ -53,8 +53,7 @@ void probe_reach_connect (int fd, const probe_reach_t *reach, const struct socka
       __atomic_store_n (&self->reach_ns, reach->start_ns, __ATOMIC_RELEASE);
     }
   } else if (error_of (error)) {
-    probe_connection_t none = {.role = PROBE_ROLE_CLIENT, .peer = peer};
-    probe_opaque_once (&reach->of, probe_opaque_protocol (&none), &peer, error_of (error), reach->start_ns);
+    probe_opaque_once (&reach->of, probe_opaque_at (&peer), &peer, error_of (error), reach->start_ns);
   }
   errno = saved;
 }

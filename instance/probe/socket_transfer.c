@@ -119,12 +119,6 @@ int probe_active_recvmmsg (int fd, struct mmsghdr *messages, unsigned count, int
 }
 
 /* ---- writing ------------------------------------------------------------ */
-/* A write on its way: which call the caller made, with what. */
-typedef struct {
-  int fd, flags;
-  const struct msghdr *message; /* the caller's, NULL unless sendmsg */
-} write_call_t;
-
 /* 0: the rest of an insert comes before these bytes, and cannot leave now. */
 static int finished (int fd)
 {
@@ -136,105 +130,159 @@ static int finished (int fd)
   return done;
 }
 
-/* 0: the plain call and nothing more; negative, with such flags alone: none, errno
- * says why. MSG_OOB leaves the order of the stream;
- * MSG_ZEROCOPY reads its vector after the call has returned, and ours is on the
- * stack; MSG_FASTOPEN opens a connection that we have not seen yet. */
+/* Negative, with such flags alone: no call, errno says why. MSG_OOB leaves the order of
+ * the stream; MSG_ZEROCOPY reads its vector after the call has returned, and ours is on
+ * the stack; MSG_FASTOPEN opens a connection that we have not seen yet. */
+#define NO_CALL (-1)
 static inline __attribute__ ((always_inline)) int before_write (int fd, const struct iovec *iov, int count,
-                                                                int flags, probe_write_t *ret_write)
+                                                                int flags, probe_write_t *write)
 {
   if (PROBE_UNLIKELY (probe_inside || !iov || count <= 0))
-    return 0;
+    return PROBE_WRITE_PLAIN;
   if (PROBE_UNLIKELY (flags & (MSG_OOB | MSG_ZEROCOPY | MSG_FASTOPEN))) {
     probe_two_names (fd);
-    return finished (fd) ? 0 : -1;
+    return finished (fd) ? PROBE_WRITE_PLAIN : NO_CALL;
   }
   probe_enter ();
-  int tracked = probe_connection_before_write (fd, iov, count, flags, ret_write);
+  int how = (int) probe_connection_before_write (fd, iov, count, flags, write);
   probe_leave ();
-  return tracked;
+  return how;
 }
 
-/* On a socket write(2) and writev(2) are sendmsg(2) with no flags. */
-static ssize_t send_replaced (int fd, probe_write_t *state, const struct msghdr *callers, int flags)
-{
-  struct msghdr message;
-  memset (&message, 0, sizeof message);
-  if (callers)
-    message = *callers;
-  message.msg_iov = state->iov;
-  message.msg_iovlen = (size_t) state->iov_count;
-  return probe_real.sendmsg (fd, &message, flags);
-}
-
-static ssize_t after_write (int fd, probe_write_t *state, ssize_t result)
+static ssize_t after_write (int fd, probe_write_t *write, ssize_t result)
 {
   probe_enter ();
-  result = probe_connection_after_write (fd, state, result);
+  result = probe_connection_after_write (fd, write, result);
   probe_leave ();
   return result;
 }
 
+/* Which call the caller made, with what. */
+typedef struct {
+  enum { BY_WRITE, BY_WRITEV, BY_SEND, BY_SENDTO, BY_SENDMSG } by;
+  int fd, count, flags;
+  const struct iovec *iov;
+  const struct msghdr *message; /* of sendmsg, and the address of sendto; else NULL */
+} write_call_t;
+
+static ssize_t as_called (const write_call_t *call)
+{
+  const struct iovec *iov = call->iov;
+  const struct msghdr *message = call->message;
+  switch (call->by) {
+  case BY_WRITE:
+    return probe_real.write (call->fd, iov->iov_base, iov->iov_len);
+  case BY_WRITEV:
+    return probe_real.writev (call->fd, iov, call->count);
+  case BY_SEND:
+    return probe_real.send (call->fd, iov->iov_base, iov->iov_len, call->flags);
+  case BY_SENDTO:
+    return probe_real.sendto (call->fd, iov->iov_base, iov->iov_len, call->flags, message->msg_name,
+                              message->msg_namelen);
+  default:
+    return probe_real.sendmsg (call->fd, message, call->flags);
+  }
+}
+
+/* On a socket write(2) and writev(2) are sendmsg(2) with no flags. */
+static ssize_t send_replaced (const write_call_t *call, const probe_write_t *write)
+{
+  struct msghdr message;
+  memset (&message, 0, sizeof message);
+  if (call->message)
+    message = *call->message;
+  message.msg_iov = write->room->iov;
+  message.msg_iovlen = (size_t) write->iov_count;
+  return probe_real.sendmsg (call->fd, &message, call->flags);
+}
+
+/* A write that may be altered: the only frame in which there is room for that. */
+static __attribute__ ((noinline)) ssize_t with_room (const write_call_t *call)
+{
+  probe_room_t room;
+  probe_write_t write;
+  write.room = &room;
+  int how = before_write (call->fd, call->iov, call->count, call->flags, &write);
+  if (how != PROBE_WRITE_TRACKED)
+    return how == NO_CALL ? -1 : as_called (call);
+  return after_write (call->fd, &write, write.insert ? send_replaced (call, &write) : as_called (call));
+}
+
 ssize_t probe_active_write (int fd, const void *data, size_t size)
 {
-  probe_write_t state;
+  probe_write_t write;
+  write.room = NULL;
   struct iovec iov = {(void *) (uintptr_t) data, size};
-  if (!before_write (fd, &iov, 1, 0, &state))
+  int how = before_write (fd, &iov, 1, 0, &write);
+  if (how == PROBE_WRITE_TRACKED)
+    return after_write (fd, &write, probe_real.write (fd, data, size));
+  if (how == PROBE_WRITE_PLAIN)
     return probe_real.write (fd, data, size);
-  return after_write (fd, &state,
-                      state.insert ? send_replaced (fd, &state, NULL, 0) : probe_real.write (fd, data, size));
+  return with_room (&(write_call_t){.by = BY_WRITE, .fd = fd, .iov = &iov, .count = 1});
 }
 
 ssize_t probe_active_writev (int fd, const struct iovec *iov, int count)
 {
-  probe_write_t state;
-  if (!before_write (fd, iov, count, 0, &state))
+  probe_write_t write;
+  write.room = NULL;
+  int how = before_write (fd, iov, count, 0, &write);
+  if (how == PROBE_WRITE_TRACKED)
+    return after_write (fd, &write, probe_real.writev (fd, iov, count));
+  if (how == PROBE_WRITE_PLAIN)
     return probe_real.writev (fd, iov, count);
-  return after_write (
-      fd, &state, state.insert ? send_replaced (fd, &state, NULL, 0) : probe_real.writev (fd, iov, count));
+  return with_room (&(write_call_t){.by = BY_WRITEV, .fd = fd, .iov = iov, .count = count});
 }
 
 ssize_t probe_active_send (int fd, const void *data, size_t size, int flags)
 {
-  probe_write_t state;
+  probe_write_t write;
+  write.room = NULL;
   struct iovec iov = {(void *) (uintptr_t) data, size};
-  int tracked = before_write (fd, &iov, 1, flags, &state);
-  if (tracked <= 0)
-    return tracked ? -1 : probe_real.send (fd, data, size, flags);
-  return after_write (fd, &state,
-                      state.insert ? send_replaced (fd, &state, NULL, flags)
-                                   : probe_real.send (fd, data, size, flags));
+  int how = before_write (fd, &iov, 1, flags, &write);
+  if (how == PROBE_WRITE_TRACKED)
+    return after_write (fd, &write, probe_real.send (fd, data, size, flags));
+  if (how != PROBE_WRITE_ROOM)
+    return how == NO_CALL ? -1 : probe_real.send (fd, data, size, flags);
+  return with_room (&(write_call_t){.by = BY_SEND, .fd = fd, .iov = &iov, .count = 1, .flags = flags});
 }
 
 ssize_t probe_active_sendto (int fd, const void *data, size_t size, int flags, const struct sockaddr *to,
                              socklen_t to_size)
 {
-  probe_write_t state;
+  probe_write_t write;
+  write.room = NULL;
   struct iovec iov = {(void *) (uintptr_t) data, size};
-  int tracked = before_write (fd, &iov, 1, flags, &state);
-  if (tracked <= 0)
-    return tracked ? -1 : probe_real.sendto (fd, data, size, flags, to, to_size);
-  struct msghdr callers;
-  memset (&callers, 0, sizeof callers);
-  callers.msg_name = (void *) (uintptr_t) to;
-  callers.msg_namelen = to ? to_size : 0;
-  return after_write (fd, &state,
-                      state.insert ? send_replaced (fd, &state, &callers, flags)
-                                   : probe_real.sendto (fd, data, size, flags, to, to_size));
+  int how = before_write (fd, &iov, 1, flags, &write);
+  if (how == PROBE_WRITE_TRACKED)
+    return after_write (fd, &write, probe_real.sendto (fd, data, size, flags, to, to_size));
+  if (how != PROBE_WRITE_ROOM)
+    return how == NO_CALL ? -1 : probe_real.sendto (fd, data, size, flags, to, to_size);
+  struct msghdr message;
+  memset (&message, 0, sizeof message);
+  message.msg_name = (void *) (uintptr_t) to;
+  message.msg_namelen = to_size;
+  return with_room (&(write_call_t){
+      .by = BY_SENDTO, .fd = fd, .iov = &iov, .count = 1, .flags = flags, .message = &message});
 }
 
 ssize_t probe_active_sendmsg (int fd, const struct msghdr *message, int flags)
 {
-  probe_write_t state;
+  probe_write_t write;
+  write.room = NULL;
   give_up_passed (message);
-  int tracked = 0;
+  int how = PROBE_WRITE_PLAIN;
   if (message && message->msg_iovlen <= INT_MAX)
-    tracked = before_write (fd, message->msg_iov, (int) message->msg_iovlen, flags, &state);
-  if (tracked <= 0)
-    return tracked ? -1 : probe_real.sendmsg (fd, message, flags);
-  return after_write (fd, &state,
-                      state.insert ? send_replaced (fd, &state, message, flags)
-                                   : probe_real.sendmsg (fd, message, flags));
+    how = before_write (fd, message->msg_iov, (int) message->msg_iovlen, flags, &write);
+  if (how == PROBE_WRITE_TRACKED)
+    return after_write (fd, &write, probe_real.sendmsg (fd, message, flags));
+  if (how != PROBE_WRITE_ROOM)
+    return how == NO_CALL ? -1 : probe_real.sendmsg (fd, message, flags);
+  return with_room (&(write_call_t){.by = BY_SENDMSG,
+                                    .fd = fd,
+                                    .iov = message->msg_iov,
+                                    .count = (int) message->msg_iovlen,
+                                    .flags = flags,
+                                    .message = message});
 }
 
 int probe_active_sendmmsg (int fd, struct mmsghdr *messages, unsigned count, int flags)

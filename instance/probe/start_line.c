@@ -145,10 +145,26 @@ static const char *path (probe_http1_t *self, const char *p, const char *end)
   return p + 1;
 }
 
-static const char *query (probe_http1_t *self, const char *p, const char *end)
+/* The first byte that is a blank or a control character, or end. */
+static const char *blank (const char *p, const char *end)
 {
+#ifdef __SSE2__
+  const __m128i most = _mm_set1_epi8 (' ');
+  for (; end - p >= 16; p += 16) {
+    __m128i bytes = _mm_loadu_si128 ((const __m128i *) (const void *) p);
+    unsigned hits = (unsigned) _mm_movemask_epi8 (_mm_cmpeq_epi8 (_mm_min_epu8 (bytes, most), bytes));
+    if (hits)
+      return p + __builtin_ctz (hits);
+  }
+#endif
   while (p < end && (unsigned char) *p > ' ')
     p++;
+  return p;
+}
+
+static const char *query (probe_http1_t *self, const char *p, const char *end)
+{
+  p = blank (p, end);
   if (p == end)
     return p;
   self->phase = *p == ' ' ? PHASE_VERSION : PHASE_FAILED_FOREIGN;
@@ -280,11 +296,26 @@ static const char *step (probe_http1_t *self, const char *p, const char *end)
 
 const char *probe_start_line (probe_http1_t *self, const char *p, const char *end)
 {
-  // A head is counted from its first byte: what stands before it ends a step.
-  if (self->phase <= PHASE_LEAD_LF)
-    return self->phase == PHASE_START ? start (self, p) : lead_lf (self, p);
-  do
+  if (self->phase == PHASE_LEAD_LF)
+    return lead_lf (self, p);
+  if (self->phase == PHASE_START) {
+    // A head is counted from its first byte: what stands before it ends a step.
+    p = start (self, p);
+    if (self->phase == PHASE_LEAD_LF)
+      return p;
+  }
+  // Nearly all of them go straight through; the rest by whatever phase they are in.
+  if (self->phase == PHASE_METHOD)
+    p = method (self, p, end);
+  if (p < end && self->phase == PHASE_TARGET)
+    p = target (self, p);
+  if (p < end && self->phase == PHASE_PATH)
+    p = path (self, p, end);
+  if (p < end && self->phase == PHASE_QUERY)
+    p = query (self, p, end);
+  if (p < end && self->phase == PHASE_VERSION)
+    p = version (self, p, end);
+  while (p < end && self->phase < PHASE_LINE)
     p = step (self, p, end);
-  while (p < end && self->phase < PHASE_LINE);
   return p;
 }

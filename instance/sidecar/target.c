@@ -5,12 +5,14 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <poll.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../../common/clocks.h"
@@ -57,6 +59,18 @@ uint64_t car_target_image (pid_t pid)
   for (ssize_t i = 0; i < size; i++)
     hash = (hash ^ (uint8_t) text[i]) * 0x100000001b3ull;
   return hash ? hash : 1;
+}
+
+int car_target_is_same (const car_target_t *self)
+{
+  return car_target_image (self->pid) == self->image;
+}
+
+/* 1: what is done to its memory is done to its parent's. Unknown where the kernel does not compare. */
+static int borrows (pid_t pid)
+{
+  pid_t parent = 0;
+  return car_target_state (pid, &parent) && parent > 0 && syscall (SYS_kcmp, pid, parent, KCMP_VM, 0, 0) == 0;
 }
 
 const char *car_target_vm_name (const char *vm)
@@ -328,9 +342,12 @@ int car_target_user (uid_t uid, char *out, size_t size)
 static int look (pid_t pid, car_target_t *target)
 {
   *target = (car_target_t){.pid = pid};
+  if (pid > 0)
+    target->image = car_target_image (pid);
   int status = pid > 0 ? read_status (target) : WEFT_E_NOT_FOUND;
   if (status < 0)
     return status;
+  target->borrows = borrows (pid);
   read_executable (target);
   read_maps (target);
   look_at_executable (target);
@@ -340,7 +357,7 @@ static int look (pid_t pid, car_target_t *target)
 int car_target_is_vm (pid_t pid)
 {
   car_target_t target;
-  return look (pid, &target) == 0 && target.vm[0] && !target.zombie;
+  return look (pid, &target) == 0 && target.vm[0] && !target.zombie && !target.borrows;
 }
 
 int car_target_identify (pid_t pid, const char *service, car_target_t *ret_target)

@@ -21,7 +21,9 @@ typedef struct {
   uid_t uid;   /* effective */
   gid_t gid;
   uint64_t signals_caught; /* bit n-1: has a handler for signal n */
+  uint64_t image;          /* car_target_image, before anything else was read */
   int zombie, readable;    /* readable: its maps could be read */
+  int borrows;             /* its memory is its parent's: a child of vfork that has not called exec yet */
   int seccomp;             /* 0: none, 1 strict, 2: filters its system calls */
   int dumpable;            /* its owner may look into it */
   int shadow_stack;        /* returns are checked by the processor */
@@ -64,6 +66,10 @@ int car_target_user (uid_t uid, char *out, size_t size);
 const char *car_target_vm_name (const char *vm);
 /* Changes at every exec of the process; 0: cannot be read. */
 uint64_t car_target_image (pid_t pid);
+/* 1: it still is the program that it was when it was identified. Asked last of all
+ * before anything is changed: what is known of another one's memory is wrong. */
+int car_target_is_same (const car_target_t *self);
+#define CAR_TARGET_CHANGED "it has become another program meanwhile (exec); try again"
 /* Reads a small /proc file whole: at most size - 1 bytes, terminated. Number of
  * bytes, or WEFT_E_IO. */
 ssize_t car_target_read (pid_t pid, const char *file, char *out, size_t size);

@@ -8,7 +8,7 @@ import processes
 import pytest
 from fixtures_chain import instruct
 from fixtures_peer import RecordingPeer, without_task
-from fixtures_wire import PROGRAMS, run_client
+from fixtures_wire import PROGRAMS, embed, run_client
 
 
 def converse(stage, command, peer, before_go=None):
@@ -78,3 +78,14 @@ def test_an_idle_probe_changes_nothing(stage, controller):
         run = [processes.BUILD / "weft", "run", "--service", "sender", "--"]
         _, idle = converse(stage, run + command, peer, lambda _: stage.wait_instances(1))
         assert [bytes(c.raw) for c in idle] == [bytes(c.raw) for c in plain]
+
+
+@pytest.mark.parametrize("under_weft", [False, True])
+def test_a_handler_on_a_small_stack(stage, controller, tmp_path, under_weft):
+    """What the hooks need of the stack is little where nothing can be inserted: a handler with 8 KiB of its own
+    writes, and the memory below stays as it was."""
+    program = tmp_path / "small_stack"
+    subprocess.run(["gcc", "-O2", "-o", program, PROGRAMS / "small_stack.c"], check=True)
+    run = [processes.BUILD / "weft", "run", "--service", "small", "--"] if under_weft else []
+    said = run_client(stage, run + [program], (lambda process: embed(stage, process)) if under_weft else None)
+    assert said == ["40 writes, 0 bytes spoilt"]

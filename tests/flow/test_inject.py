@@ -297,6 +297,54 @@ def test_a_stopped_process_stays_stopped_and_is_joined_when_it_goes_on(stage, co
     detach(stage, victim.pid)
 
 
+REPLACED = """
+import os, sys
+print(os.getpid(), flush=True)
+sys.stdin.readline()
+if len(sys.argv) == 1:
+    os.execv(sys.executable, [sys.executable, "-c", sys.orig_argv[2], "again"])
+print("whole", flush=True)
+"""
+
+
+def test_a_program_that_is_replaced_while_it_is_joined(stage, controller):
+    """What was found in its memory is not in that of its successor, which has another layout: that is left alone, and
+    joined when it is asked for again."""
+    process = stage.start([processes.PYTHON, "-c", REPLACED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                          env=stage.env())
+    pid = int(process.stdout.readline())
+    os.kill(pid, signal.SIGSTOP)
+    processes.wait_until(lambda: victims.state(pid) == "T", 5, "a stopped process")
+    verb = stage.start_weft("attach", str(pid))
+    processes.wait_until(lambda: f"@weft-joins-{pid}\n" in pathlib.Path("/proc/net/unix").read_text(), 10, "somebody who joins it")
+    time.sleep(0.3)  # it looks at the memory, then waits until the process goes on
+    process.stdin.write("on\n")
+    process.stdin.flush()
+    os.kill(pid, signal.SIGCONT)
+    _, err = verb.communicate(timeout=30)
+    assert int(process.stdout.readline()) == pid, "its successor lives"
+    assert verb.returncode == 0 or "it has become another program meanwhile (exec); try again" in err
+    processes.wait_until(lambda: victims.state(pid) == "S", 5, "an idle program")
+    stage.weft("attach", pid)
+    out, _ = process.communicate("on\n", timeout=10)
+    assert out == "whole\n" and process.returncode == 0
+
+
+def test_a_child_that_still_has_its_parents_memory(stage, controller):
+    """Between vfork and exec: what was brought into it would be in its parent, and a lock that it held when it calls
+    exec would be held there for good."""
+    source = pathlib.Path(__file__).parent / "programs" / "vforks.c"
+    subprocess.run(["gcc", "-O1", "-o", stage.directory / "vforks", source], check=True)
+    process = stage.start([stage.directory / "vforks"], stdout=subprocess.PIPE, text=True, env=stage.env(), cwd=stage.directory)
+    child = int(process.stdout.readline())
+    one_line(stage.weft("attach", "--any", child, check=False), r"\(vfork\) and is about to become another program", codes=(1,))
+    doctor = stage.weft("doctor", "--any", "--json", child, check=False)
+    assert json.loads(doctor.stdout)["joinable"] is False
+    (stage.directory / "go").touch()
+    out, _ = process.communicate(timeout=10)
+    assert out == "0 of a probe\n" and process.returncode == 0
+
+
 def test_a_newer_probe_attaches_beside_an_old_one(stage, controller, program):
     victim = victims.Victim(stage, program, "poll")
     attach(stage, victim.pid)

@@ -83,6 +83,28 @@ def test_detach_leaves_what_weft_run_started(stage, controller, kind):
 
 
 @pytest.mark.parametrize("kind", ["http", "jvm"])
+def test_what_is_stopped_leaves_when_it_goes_on(stage, controller, kind):
+    """Nobody makes it go on: what is left of us in it is said, and it goes when the process does."""
+    app = stage.app(kind, "orders")
+    saved = stage.directory / "before"
+    send(app, NODE)
+    assert look(app.pid, "--save", saved).returncode == 0
+    stage.weft("attach", app.pid)
+    stage.wait_instances(1)
+    work(stage, app)
+    os.kill(app.pid, signal.SIGSTOP)
+    said = stage.weft("detach", app.pid, check=False)
+    os.kill(app.pid, signal.SIGCONT)
+    assert said.returncode == 1 and "NOT as before: 0 of" in said.stdout
+    assert "1 thread of ours not ended; what is stopped (SIGSTOP) leaves when it goes on" in said.stdout
+    processes.wait_until(lambda: memory_path(app.pid) is None, 10, "a process without us")
+    assert_left(app)
+    compared = look(app.pid, "--compare", saved)
+    assert compared.returncode == 0, compared.stdout + compared.stderr
+    send(app, NODE)
+
+
+@pytest.mark.parametrize("kind", ["http", "jvm"])
 def test_a_killed_sidecar_leaves_an_idle_probe(stage, controller, peer, kind):
     app = calling(stage, kind, peer, run=True)
     stage.wait_instances(1)

@@ -189,13 +189,14 @@ static ssize_t fake_send (int fd, const void *data, size_t size, int flags)
 /* ---- the calls of an application ----------------------------------------- */
 static ssize_t app_writev (int fd, const struct iovec *iov, int count)
 {
-  probe_write_t write;
+  probe_room_t room;
+  probe_write_t write = {.room = &room};
   errno = 4711;
   int tracked = probe_connection_before_write (fd, iov, count, 0, &write);
   assert_int_equal (errno, 4711);
   if (!tracked)
     return fake_writev (fd, iov, count);
-  struct msghdr message = {.msg_iov = write.iov, .msg_iovlen = (size_t) write.iov_count};
+  struct msghdr message = {.msg_iov = write.room->iov, .msg_iovlen = (size_t) write.iov_count};
   ssize_t result = write.insert ? fake_sendmsg (fd, &message, 0) : fake_writev (fd, iov, count);
   return probe_connection_after_write (fd, &write, result);
 }

@@ -83,6 +83,10 @@ void car_check (const car_target_t *target, int any, car_check_t *ret_check)
     return;
   }
   refuse_unless_ours (target, check);
+  if (!check->why[0] && target->borrows)
+    snprintf (check->why, sizeof check->why,
+              "it still has the memory of the process that started it (vfork) and is about to become another "
+              "program; give the pid of the one that started it, or try again");
   if (check->why[0] || look_for_probe (target, check))
     return;
   if (!target->vm[0] && !any)

@@ -126,8 +126,8 @@ static int wake_listener (const car_target_t *target, int pidfd, char *why, size
               strerror (errno));
     return WEFT_E_DENIED;
   }
-  int status = 0;
-  if (syscall (SYS_pidfd_send_signal, pidfd, SIGQUIT, NULL, 0) < 0)
+  int status = car_target_is_same (target) ? 0 : WEFT_E_STATE;
+  if (status == 0 && syscall (SYS_pidfd_send_signal, pidfd, SIGQUIT, NULL, 0) < 0)
     status = WEFT_E_GONE;
   while (status == 0 && !socket_is_there (target)) {
     struct pollfd gone = {.fd = pidfd, .events = POLLIN};
@@ -137,7 +137,9 @@ static int wake_listener (const car_target_t *target, int pidfd, char *why, size
       status = WEFT_E_TIMEOUT;
   }
   unlink (path); /* H2 */
-  if (status == WEFT_E_GONE)
+  if (status == WEFT_E_STATE)
+    snprintf (why, why_size, CAR_TARGET_CHANGED);
+  else if (status == WEFT_E_GONE)
     snprintf (why, why_size, "it ended meanwhile; look for its successor with `weft profile`");
   else if (status < 0)
     snprintf (why, why_size,

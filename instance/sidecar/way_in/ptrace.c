@@ -50,6 +50,7 @@ typedef struct {
   car_safe_t verdict;              /* of the last thread that was looked at */
   pid_t late[CAR_PTRACE_LATE_MAX]; /* asked to stop, and have not yet (I5) */
   unsigned late_count;
+  int changed;         /* it is another program by now (I6) */
   const char *refused; /* what its seccomp filter does not allow, or NULL */
   int found;           /* a status */
 } injector_t;
@@ -320,6 +321,12 @@ static int use_thread (injector_t *self)
     car_thread_release (&self->thread);
     return status;
   }
+  // Held, it cannot become another one: what we know of its memory is right, or it ends here.
+  self->changed = !car_target_is_same (self->target);
+  if (self->changed) {
+    car_thread_release (&self->thread);
+    return WEFT_E_UNSUPPORTED;
+  }
   if (self->target->seccomp)
     self->refused = car_seccomp_refuses (self->thread.tid);
   if (self->refused) {
@@ -444,6 +451,8 @@ static void explain (const injector_t *self, int status, char *why, size_t why_s
     snprintf (why, why_size,
               "no thread of it came to a safe point within %d s (the last one was %s); try again",
               CAR_PTRACE_WAIT_MS / 1000, car_safe_text (self->verdict));
+  else if (self->changed)
+    snprintf (why, why_size, CAR_TARGET_CHANGED);
   else if (self->refused)
     snprintf (
         why, why_size,
@@ -528,6 +537,8 @@ int car_ptrace_load (const car_target_t *target, int pidfd, const char *library,
   }
   if (status == 0)
     status = load (self, pidfd, why, why_size);
+  if (status < 0 && car_target_image (target->pid) && !car_target_is_same (target))
+    snprintf (why, why_size, CAR_TARGET_CHANGED); /* whatever else came of that */
   if (status == 0)
     *ret_stopped_us = self->stopped_us;
   if (turn >= 0)

@@ -19,7 +19,9 @@
  *  I4  bounded: CAR_PTRACE_WAIT_MS for a safe point, CAR_TARGET_STOPPED_MS for a
  *      process that is stopped to be continued by whoever stopped it
  *  I5  a thread that does not stop in time is let go as soon as it does, with its
- *      interruption mended; after the search at the latest, by the kernel */
+ *      interruption mended; after the search at the latest, by the kernel
+ *  I6  a program that has been replaced (exec) since it was looked at is let go as it
+ *      is: addresses of the one before are never used in it */
 #ifndef CAR_PTRACE_H
 #define CAR_PTRACE_H
 

@@ -82,19 +82,21 @@ void probe_connection_shutdown (int fd, int how)
 {
   note ("shutdown %d %d;", fd, how);
 }
-int probe_connection_before_write (int fd, const struct iovec *iov, int count, int flags,
-                                   probe_write_t *ret_write)
+probe_write_how_t probe_connection_before_write (int fd, const struct iovec *iov, int count, int flags,
+                                                 probe_write_t *write)
 {
+  if (tracked && inserting && !write->room)
+    return PROBE_WRITE_ROOM;
   note ("before_write %d x%d;", fd, count);
   if (!tracked)
-    return 0;
-  ret_write->insert = inserting;
+    return PROBE_WRITE_PLAIN;
+  write->insert = inserting;
   if (inserting) {
-    ret_write->iov[0] = iov[0];
-    ret_write->iov[1] = (struct iovec){insert_text, 6};
-    ret_write->iov_count = 2;
+    write->room->iov[0] = iov[0];
+    write->room->iov[1] = (struct iovec){insert_text, 6};
+    write->iov_count = 2;
   }
-  return 1;
+  return PROBE_WRITE_TRACKED;
 }
 ssize_t probe_connection_after_write (int fd, probe_write_t *write, ssize_t result)
 {

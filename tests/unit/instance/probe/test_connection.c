@@ -229,7 +229,8 @@ static void test_reuse (void **state)
 
 static void test_late_calls (void **state)
 {
-  probe_write_t write;
+  probe_room_t room;
+  probe_write_t write = {.room = &room};
   probe_read_t read;
   char text[] = GET, answer[] = OK;
   struct iovec out = {text, strlen (text)}, in = {answer, strlen (answer)};
@@ -279,7 +280,8 @@ static void test_no_stream (void **state)
 
 static void test_out_of_range (void **state)
 {
-  probe_write_t write;
+  probe_room_t room;
+  probe_write_t write = {.room = &room};
   probe_read_t read;
   char byte = 'G';
   struct iovec iov = {&byte, 1};
@@ -402,12 +404,13 @@ static void test_overlapping_reads (void **state)
 /* A late writer: the answer came and the next request left before it returned. */
 static void test_late_writer (void **state)
 {
-  probe_write_t a;
+  probe_room_t room;
+  probe_write_t a = {.room = &room};
   char text[] = GET;
   struct iovec iov = {text, strlen (text)};
   fake_connect (FD);
   assert_int_equal (probe_connection_before_write (FD, &iov, 1, 0, &a), 1);
-  struct msghdr message = {.msg_iov = a.iov, .msg_iovlen = (size_t) a.iov_count};
+  struct msghdr message = {.msg_iov = a.room->iov, .msg_iovlen = (size_t) a.iov_count};
   ssize_t result = fake_sendmsg (FD, &message, 0);
   app_hear (FD, OK);
   exchange (FD);
@@ -421,7 +424,8 @@ static void test_late_writer (void **state)
  * in which order the bytes stand. */
 static void test_short_and_overtaken (void **state)
 {
-  probe_write_t a;
+  probe_room_t room;
+  probe_write_t a = {.room = &room};
   char text[] = "POST / HTTP/1.1\r\nContent-Length: 50\r\n\r\nbody";
   struct iovec iov = {text, strlen (text)};
   fake_connect (FD);
@@ -433,7 +437,8 @@ static void test_short_and_overtaken (void **state)
 
 static void test_two_servers_write (void **state)
 {
-  probe_write_t a, b;
+  probe_room_t rooms[2];
+  probe_write_t a = {.room = &rooms[0]}, b = {.room = &rooms[1]};
   char text[] = OK;
   struct iovec iov = {text, strlen (text)};
   fake_accept (FD);
@@ -455,7 +460,8 @@ static void *storm (void *arg)
   char text[] = GET, answer[] = OK;
   for (int i = 0; i < 20000; i++) {
     int fd = 20 + rand_r (&seed) % 4;
-    probe_write_t write;
+    probe_room_t room;
+    probe_write_t write = {.room = &room};
     probe_read_t read;
     struct iovec out = {text, strlen (text)}, in = {answer, strlen (answer)};
     switch (rand_r (&seed) % 8) {

@@ -53,7 +53,7 @@ static int feed (trail_t *trail, const char *data, size_t size, size_t at)
   }
 }
 
-static void start (trail_t *trail, probe_http1_side_t side, probe_method_t answer_to)
+static void fresh (trail_t *trail, probe_http1_side_t side, probe_method_t answer_to)
 {
   memset (trail, 0, sizeof *trail);
   probe_http1_init (&trail->machine, side);
@@ -99,18 +99,18 @@ static void check_cuts (const char *text, size_t size, probe_http1_side_t side, 
 {
   trail_t cut;
   for (size_t i = 1; i < size; i++) {
-    start (&cut, side, to);
+    fresh (&cut, side, to);
     if (feed_copy (&cut, text, i, 0))
       feed_copy (&cut, text + i, size - i, i);
     same (whole, &cut);
   }
-  start (&cut, side, to);
+  fresh (&cut, side, to);
   for (size_t i = 0; i < size && feed_copy (&cut, text + i, 1, i); i++)
     ;
   same (whole, &cut);
   unsigned seed = 7;
   for (int n = 0; n < 200; n++) {
-    start (&cut, side, to);
+    fresh (&cut, side, to);
     for (size_t i = 0; i < size;) {
       size_t piece = 1 + (size_t) rand_r (&seed) % 23;
       piece = piece < size - i ? piece : size - i;
@@ -126,7 +126,7 @@ static probe_http1_t run (const char *text, probe_http1_side_t side, probe_metho
 {
   static trail_t whole;
   size_t size = strlen (text);
-  start (&whole, side, to);
+  fresh (&whole, side, to);
   feed_copy (&whole, text, size, 0);
   assert_string_equal (whole.log, expected);
   check_cuts (text, size, side, to, &whole);
@@ -280,7 +280,7 @@ static void test_contexts (void **state)
     char text[128];
     trail_t trail;
     snprintf (text, sizeof text, "GET / HTTP/1.1\r\n%s\r\n\r\n", foreign[i]);
-    start (&trail, PROBE_HTTP1_REQUEST, PROBE_METHOD_OTHER);
+    fresh (&trail, PROBE_HTTP1_REQUEST, PROBE_METHOD_OTHER);
     feed (&trail, text, strlen (text), 0);
     assert_int_equal (trail.machine.foreign, 1);
     check_cuts (text, strlen (text), PROBE_HTTP1_REQUEST, PROBE_METHOD_OTHER, &trail);
@@ -301,6 +301,72 @@ static void test_request_line (void **state)
   assert_false (IS ("hello GET / HTTP/1.1\r\n"));
   assert_false (IS (""));
 #undef IS
+}
+
+/* Lines that lie in one piece are read in one look: what they say must not depend on it. */
+static void test_whole_lines (void **state)
+{
+  static const struct {
+    const char *lines, *expected;
+    uint64_t length;
+  } lengths[] = {
+      {"content-length:0\r\n", "B38 H40 E40", 0},
+      {"CONTENT-LENGTH: 3\r\n", "B39 H41 E44", 3},
+      {"Content-Length: 3\n", "B38 H40 E43", 3},
+      {"Content-Length:  3 \t\r\n", "B42 H44 E47", 3},
+      {"Content-Length: 003\r\nHost: a\r\n", "B50 H52 E55", 3},
+      {"Content-Length: 3\r\nContent-Length: 3\r\n", "B58 H60 E63", 3},
+      {"Content-Length: 999999999999999999\r\n", "B56 H58", 999999999999999999},
+      {"Content-Length: 1000000000000000000\r\n", "F0", 0},
+      {"Content-Length: \r\n", "F0", 0},
+      {"Content-Length: 3\r\nContent-Length: 4\r\n", "F0", 0},
+      {"Content-Length: 3\r\n 4\r\n", "F0", 0},
+      {"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n", "F0", 0},
+      {"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n", "F0", 0},
+      {"Content_Length: 3\r\n", "B39 H41 E41", 0},
+      {"Content\rLength: 3\r\n", "F0", 0},
+      {"Content-Length : 3\r\n", "F0", 0},
+  };
+  for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+    char text[160];
+    int whole = lengths[i].length && lengths[i].length < 9;
+    snprintf (text, sizeof text, "POST /a?b HTTP/1.1\r\n%s\r\n%s", lengths[i].lines, whole ? "abc" : "");
+    probe_http1_t m = request (text, lengths[i].expected);
+    if (*lengths[i].expected != 'F')
+      assert_true (m.length == lengths[i].length);
+  }
+  probe_http1_t m = request ("GET / HTTP/1.1\r\ntraceparent:" TP "\r\n x\r\n\r\n", "F0");
+  m = request ("GET / HTTP/1.1\r\nA: b\r\nTraceParent:" TP "\r\nB: c\r\n\r\n", "B97 H99 E99");
+  assert_int_equal (m.traceparent.at, 34);
+  assert_int_equal (m.traceparent.flags, 1);
+  assert_int_equal (m.fields, 3);
+  m = request ("GET / HTTP/1.1\r\ntraceparent: " TP "\r\ntraceparent: 00-\r\n\r\n", "B104 H106 E106");
+  assert_int_equal (m.traceparent.count, 2);
+  assert_int_equal (m.traceparent.valid, 0);
+}
+
+/* A head of the most bytes that one may have, and of one more, in pieces or not. */
+static void test_longest_head (void **state)
+{
+  static const char line[] = "GET / HTTP/1.1\r\nCookie: ";
+  char *text = malloc (PROBE_HTTP1_HEAD_MAX + 16);
+  assert_non_null (text);
+  for (size_t more = 0; more < 5; more++) {
+    size_t size = PROBE_HTTP1_HEAD_MAX - 4 + more; // of all but the blank line
+    trail_t whole, cut;
+    memset (text, 'a', size);
+    memcpy (text, line, sizeof line - 1);
+    memcpy (text + size - 2, "\r\n\r\n", 4);
+    fresh (&whole, PROBE_HTTP1_REQUEST, PROBE_METHOD_OTHER);
+    feed (&whole, text, size + 2, 0);
+    fresh (&cut, PROBE_HTTP1_REQUEST, PROBE_METHOD_OTHER);
+    int go_on = feed (&cut, text, size - 3, 0);
+    for (size_t at = size - 3; go_on && at < size + 2; at++)
+      go_on = feed (&cut, text + at, 1, at);
+    same (&whole, &cut);
+    assert_true (strchr (whole.log, more < 4 ? 'H' : 'F'));
+  }
+  free (text);
 }
 
 /* ---- responses ---------------------------------------------------------- */
@@ -336,7 +402,7 @@ static void test_skip (void **state)
 {
   static const char head[] = "POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nab";
   trail_t trail;
-  start (&trail, PROBE_HTTP1_REQUEST, PROBE_METHOD_OTHER);
+  fresh (&trail, PROBE_HTTP1_REQUEST, PROBE_METHOD_OTHER);
   feed (&trail, head, sizeof head - 1, 0);
   assert_int_equal (probe_http1_opaque (&trail.machine), 8);
   assert_int_equal (probe_http1_skip (&trail.machine, 3), PROBE_HTTP1_MORE);
@@ -351,7 +417,7 @@ static void test_head_without_end (void **state)
   trail_t trail;
   size_t fed = 0;
   memset (text, 'a', sizeof text);
-  start (&trail, PROBE_HTTP1_REQUEST, PROBE_METHOD_OTHER);
+  fresh (&trail, PROBE_HTTP1_REQUEST, PROBE_METHOD_OTHER);
   feed (&trail, "GET / HTTP/1.1\r\nCookie: ", 24, 0);
   while (feed (&trail, text, sizeof text, fed))
     fed += sizeof text;
@@ -367,6 +433,7 @@ int main (void)
       cmocka_unit_test (test_doubtful_heads), cmocka_unit_test (test_contexts),
       cmocka_unit_test (test_request_line),   cmocka_unit_test (test_responses),
       cmocka_unit_test (test_skip),           cmocka_unit_test (test_head_without_end),
+      cmocka_unit_test (test_whole_lines),    cmocka_unit_test (test_longest_head),
   };
   return cmocka_run_group_tests (tests, NULL, NULL);
 }

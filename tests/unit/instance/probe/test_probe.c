@@ -89,10 +89,10 @@ void probe_patience_waited (int fd) {}
 void probe_connection_shared (int fd) {}
 void probe_connection_shutdown (int fd, int how) {}
 void probe_connection_sent_opaque (int fd, size_t size) {}
-int probe_connection_before_write (int fd, const struct iovec *iov, int count, int flags,
-                                   probe_write_t *ret_write)
+probe_write_how_t probe_connection_before_write (int fd, const struct iovec *iov, int count, int flags,
+                                                 probe_write_t *write)
 {
-  return 0;
+  return PROBE_WRITE_PLAIN;
 }
 ssize_t probe_connection_after_write (int fd, probe_write_t *write, ssize_t result)
 {

@@ -124,7 +124,8 @@ static void test_both_sides (void **state)
   static const char request[] = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
   static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
   char buffer[512];
-  probe_write_t out;
+  probe_room_t room;
+  probe_write_t out = {.room = &room};
   probe_read_t in;
   fake_rule (1, "");
   probe_kernel = real;
@@ -135,7 +136,7 @@ static void test_both_sides (void **state)
     struct iovec iov = {(void *) (uintptr_t) request, sizeof request - 1};
     assert_int_equal (probe_connection_before_write (client, &iov, 1, 0, &out), 1);
     assert_int_equal (out.insert, 1);
-    struct msghdr message = {.msg_iov = out.iov, .msg_iovlen = (size_t) out.iov_count};
+    struct msghdr message = {.msg_iov = out.room->iov, .msg_iovlen = (size_t) out.iov_count};
     ssize_t n = sendmsg (client, &message, 0);
     assert_int_equal (probe_connection_after_write (client, &out, n), sizeof request - 1);
     iov = (struct iovec){buffer, sizeof buffer};
@@ -167,7 +168,7 @@ static void test_both_sides (void **state)
   for (int i = 0; i < PROBE_PROOF_EVERY && !fake_counter (SHM_COUNT_GIVEN_UP_PROOF); i++) {
     struct iovec iov = {(void *) (uintptr_t) request, sizeof request - 1};
     probe_connection_before_write (client, &iov, 1, 0, &out);
-    struct msghdr message = {.msg_iov = out.insert ? out.iov : &iov,
+    struct msghdr message = {.msg_iov = out.insert ? out.room->iov : &iov,
                              .msg_iovlen = (size_t) (out.insert ? out.iov_count : 1)};
     probe_connection_after_write (client, &out, sendmsg (client, &message, 0));
     iov = (struct iovec){(void *) (uintptr_t) answer, sizeof answer - 1};

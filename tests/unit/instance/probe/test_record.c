@@ -127,7 +127,8 @@ static void test_answers (void **state)
 /* An answer's body, and another thread writes during the system call. */
 static void test_overtaken_answer (void **state)
 {
-  probe_write_t write;
+  probe_room_t room;
+  probe_write_t write = {.room = &room};
   char text[] = PIECE;
   struct iovec iov = {text, strlen (text)};
   fake_accept (FD);
@@ -143,7 +144,8 @@ static void test_overtaken_answer (void **state)
 /* C6: the connection was closed, and its record has another life. */
 static void test_late_lessee (void **state)
 {
-  probe_write_t write;
+  probe_room_t room;
+  probe_write_t write = {.room = &room};
   char text[] = PIECE;
   struct iovec iov = {text, strlen (text)};
   fake_accept (FD);
@@ -187,7 +189,8 @@ static void *pieces (void *arg)
   struct iovec iov = {&byte, 1};
   pthread_barrier_wait (&start);
   for (int i = 0; i < EACH; i++) {
-    probe_write_t write;
+    probe_room_t room;
+    probe_write_t write = {.room = &room};
     if (probe_connection_before_write (FD, &iov, 1, 0, &write))
       probe_connection_after_write (FD, &write, 1);
   }

@@ -72,6 +72,40 @@ static void test_private (void **state)
   assert_true (trace.request == 0xb7ad6b7169203331ull);
 }
 
+/* Every byte in the place of every digit: 0-9 and a-f are digits, and nothing else is. */
+static void test_digits (void **state)
+{
+  static const char digits[] = "0123456789abcdef";
+  for (size_t at = 3; at < 52; at++) {
+    char text[PROBE_TRACEPARENT_SIZE + 1] = "00-" TASK "-" REQUEST "-01";
+    if (text[at] == '-')
+      continue;
+    for (int c = 0; c < 256; c++) {
+      probe_trace_t trace = {.request = 1};
+      text[at] = (char) c;
+      const char *digit = c ? strchr (digits, c) : NULL;
+      assert_int_equal (probe_traceparent_parse (text, PROBE_TRACEPARENT_SIZE, &trace),
+                        digit ? 0 : WEFT_E_MALFORMED);
+      if (!digit)
+        continue;
+      size_t n = at < 35 ? at - 3 : at - 36; // its number in the id
+      unsigned byte = at < 35 ? trace.task[n / 2] : trace.request >> (56 - n / 2 * 8) & 0xff;
+      assert_int_equal (n % 2 ? byte & 15 : byte >> 4, digit - digits);
+    }
+  }
+}
+
+static void test_hex (void **state)
+{
+  static const char *const texts[] = {"0123456789abcdef", "fedcba9876543210", "00000000000000a0"};
+  static const uint64_t values[] = {0x0123456789abcdef, 0xfedcba9876543210, 0xa0};
+  for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+    char out[16];
+    probe_hex_put (out, values[i]);
+    assert_memory_equal (out, texts[i], sizeof out);
+  }
+}
+
 static void test_put (void **state)
 {
   char out[PROBE_TRACE_FIELD_MAX];
@@ -87,10 +121,8 @@ static void test_put (void **state)
 int main (void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test (test_valid),
-      cmocka_unit_test (test_invalid),
-      cmocka_unit_test (test_private),
-      cmocka_unit_test (test_put),
+      cmocka_unit_test (test_valid), cmocka_unit_test (test_invalid), cmocka_unit_test (test_private),
+      cmocka_unit_test (test_put),   cmocka_unit_test (test_digits),  cmocka_unit_test (test_hex),
   };
   return cmocka_run_group_tests (tests, NULL, NULL);
 }
