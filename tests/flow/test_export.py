@@ -81,7 +81,7 @@ def wanted_resource(span, names):
     return {key: value for key, value in found.items() if value}
 
 
-OF_TASKS = re.compile(r"weft\.(kind|complete|hops\..*|orphan\.origin|truncated|hosts|clock)$")
+OF_TASKS = re.compile(r"weft\.(kind|complete|hops\..*|orphan\.origin|truncated|hosts|clock|clock_uncertainty_ns)$")
 COMPUTED = {"weft.self_ns", "weft.critical", "weft.cpu_ns"}
 
 
