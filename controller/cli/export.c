@@ -284,7 +284,7 @@ static int open_file (export_t *self)
 
 static int run (export_t *self, json_t *request, int *ret_said)
 {
-  int rc = ctl_roster_read (self->client, &self->roster);
+  int rc = ctl_roster_read (self->client, NULL, &self->roster);
   *ret_said = rc < 0;
   if (rc == 0)
     rc = request ? export_pages (self, request, ret_said) : export_tasks (self, ret_said);

@@ -51,7 +51,7 @@ int ctl_leave (ctl_client_t *client, const json_t *uuids, const volatile int *st
     }
     ctl_roster_t roster = {0};
     int late = weft_mono_ns () >= end_ns || (stop && *stop);
-    rc = ctl_roster_read (client, &roster);
+    rc = ctl_roster_read (client, json_pack ("{s:O}", "uuids", uuids), &roster);
     if (rc == 0)
       look (&roster, uuids, late, ret_leave);
     ctl_roster_clear (&roster);

@@ -78,7 +78,7 @@ int ctl_window_open (ctl_window_t *self, ctl_standing_counts_t *ret_counts)
     ctl_window_phase_t *phase = &self->phase[n];
     ctl_orders_part (self->orders, action[n], &phase->orders);
     if (n == CTL_PHASE_ROOT)
-      rc = ctl_roster_read (self->client, &self->before);
+      rc = ctl_roster_read (self->client, NULL, &self->before);
     if (rc == 0)
       rc = send_all (self, phase);
     if (rc == 0)
@@ -171,7 +171,7 @@ int ctl_window_close (ctl_window_t *self)
   for (int n = CTL_PHASE_CAPTURE; rc == 0 && n < CTL_PHASE_ROOT && !ctl_window_at_once; n++)
     rc = await_all (self, &self->phase[n], left_ms (self, WEFT_WINDOW_REPORT_MS), NULL);
   if (rc == 0 && !ctl_window_at_once)
-    rc = ctl_roster_read (self->client, &self->after);
+    rc = ctl_roster_read (self->client, NULL, &self->after);
   return rc;
 }
 
