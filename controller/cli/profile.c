@@ -106,7 +106,8 @@ static int attach (profile_t *self, const ctl_roster_t *roster)
     return 0;
   json_t *lines = NULL;
   int code = 0;
-  int rc = ctl_sidecar_lines (&words, &lines, &code); /* refusals are said by weft-instance, a line each */
+  int rc = ctl_sidecar_lines (&words, "joining", &lines,
+                              &code); /* refusals are said by weft-instance, a line each */
   for (size_t n = 0; rc == 0 && n < json_array_size (lines); n++) {
     const json_t *one = json_array_get (lines, n);
     json_t *uuid = json_object_get (one, "instance");

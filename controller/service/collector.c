@@ -20,6 +20,8 @@ struct ctl_collector_t {
   struct curl_slist *fields;
   char *url;                 /* as it is shown */
   _Atomic uint64_t until_ns; /* 0: no hurry */
+  void (*watch) (void *arg); /* NULL: nobody */
+  void *watch_arg;
   unsigned char answer[WEFT_COLLECTOR_ANSWER_MAX];
   size_t answer_size;
   char error[CURL_ERROR_SIZE];
@@ -38,6 +40,8 @@ static size_t take_answer (char *data, size_t one, size_t count, void *self_v)
 static int look_at_clock (void *self_v, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
   const ctl_collector_t *self = self_v;
+  if (self->watch)
+    self->watch (self->watch_arg);
   uint64_t until_ns = atomic_load (&self->until_ns);
   return until_ns && weft_mono_ns () >= until_ns;
 }
@@ -179,6 +183,12 @@ void ctl_collector_destroy (ctl_collector_t **self_p)
 const char *ctl_collector_url (const ctl_collector_t *self)
 {
   return self->url;
+}
+
+void ctl_collector_watch (ctl_collector_t *self, void (*fn) (void *arg), void *arg)
+{
+  self->watch = fn;
+  self->watch_arg = arg;
 }
 
 void ctl_collector_hurry (ctl_collector_t *self, uint64_t until_ns)

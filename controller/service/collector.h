@@ -31,6 +31,8 @@ const char *ctl_collector_url (const ctl_collector_t *self);
  * 504). WEFT_E_DENIED: never. Both with `why`. Takes WEFT_COLLECTOR_MS at most. */
 int ctl_collector_post (ctl_collector_t *self, const void *data, size_t size,
                         ctl_collector_answer_t *ret_answer);
+/* Called about once a second while a post is under way. The posting thread, before the first post. */
+void ctl_collector_watch (ctl_collector_t *self, void (*fn) (void *arg), void *arg);
 /* From any thread: what is under way and all that follows ends by then (CLOCK_MONOTONIC). */
 void ctl_collector_hurry (ctl_collector_t *self, uint64_t until_ns);
 
