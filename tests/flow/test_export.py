@@ -18,6 +18,7 @@ from test_bad_input import one_line
 
 TREES = 40
 FIELDS = "OTEL_EXPORTER_OTLP_HEADERS"
+PACKING = "OTEL_EXPORTER_OTLP_COMPRESSION"
 
 
 @pytest.fixture(autouse=True)
@@ -216,6 +217,24 @@ def test_what_a_collector_takes_in_part_is_counted(stage, forest):
         assert one_line_of.returncode == 1 and "would not take 7" in one_line_of.stderr and "too old" in one_line_of.stderr
 
 
+def test_a_slow_collector_gets_all_in_its_own_time(stage, forest):
+    """A second for each message: what comes meanwhile waits, is shown as waiting, and holds nobody up."""
+    with otlp.Collector([1.0] * 50) as collector:
+        stage.controller("--otlp", collector.url)
+        names = replay(stage, forest)
+        stats(stage, r"[1-9]\d* waiting")
+        again = Forest(stage.rng, 200)
+        again.write(stage.directory / "again.weftr")
+        stage.json("replay", stage.directory / "again.weftr", "--speed", "max", timeout=10)
+        wanted = len(forest.spans) + len(again.spans)
+        stats(stage, rf" {wanted} sent, 0 rejected, 0 given up, 0 waiting$", 60)
+        found = [told for told in collector.spans() if told.span.trace_id in forest.tops]
+        same(forest, found, names)
+        gaps = [b - a for a, b in zip(collector.at, collector.at[1:])]
+        assert all(gap >= 0.9 for gap in gaps), gaps
+        assert (stage.directory / "controller.out").read_text() == ""
+
+
 @pytest.mark.parametrize("dead", ["refuses", "silent"])
 def test_a_dead_collector_holds_nobody_up(stage, forest, dead):
     """Answers come as fast as ever, everything is stored, and the end waits for three seconds at most."""
@@ -314,6 +333,20 @@ def test_fields_of_a_vendor(stage, controller, forest):
 
 
 # ---- bad input -------------------------------------------------------------
+
+
+def test_packed(stage, controller, forest):
+    """The same spans in fewer bytes where the environment says gzip, and as they are where it says nothing."""
+    names, sizes = replay(stage, forest), {}
+    for packing in ("gzip", "none"):
+        with otlp.Collector() as collector:
+            stage.weft("export", "--format", "otlp", "--to", collector.url, "all", env={PACKING: packing})
+            same(forest, collector.spans(), names)
+            assert collector.fields.get("Content-Encoding") == {"gzip": "gzip"}.get(packing)
+            sizes[packing] = collector.received
+    assert sizes["gzip"] * 3 < sizes["none"], sizes
+    one_line(stage.weft("export", "--format", "otlp", "--to", "http://127.0.0.1:4318", "all", check=False, env={PACKING: "zstd"}),
+             PACKING, "'zstd'", "gzip or none")
 
 
 def test_bad_url(stage):
