@@ -414,7 +414,7 @@ def wait_traces(server, forest):
 
 
 def same_in_jaeger(forest, traces):
-    """Ids, parents, names, kinds, services, times and durations (it keeps microseconds), errors."""
+    """Ids, parents, links, names, kinds, services, times and durations (it keeps microseconds), errors."""
     for task, spans in forest.by_task().items():
         trace = traces[task]
         found = {int(span["spanID"], 16): span for span in trace["spans"]}
@@ -424,6 +424,10 @@ def same_in_jaeger(forest, traces):
             tags = {tag["key"]: tag["value"] for tag in seen["tags"]}
             parents = [int(r["spanID"], 16) for r in seen["references"] if r["refType"] == "CHILD_OF" and r["traceID"] == task.hex()]
             assert parents == [span.parent] * bool(span.parent), span
+            linked = {int(r["spanID"], 16) for r in seen["references"] if r["refType"] == "FOLLOWS_FROM"}
+            assert linked == {other for other, _ in span.links}, span
+            assert tags["otel.scope.name"] == "weft" and tags["weft.hop"] == span.hop, span
+            assert bool(tags.get("otel.status_description")) == (span.failed and bool(span.error)), span
             assert seen["operationName"] == span.name and tags["span.kind"] == {SERVER: "server", CLIENT: "client"}[span.kind]
             assert seen["startTime"] == (span.start_ns + WALL) // 1000, span
             assert seen["duration"] == (span.end_ns - span.start_ns) // 1000, span
