@@ -90,3 +90,16 @@ def test_a_sidecar_that_takes_its_time(stage, controller):
         terminal.until("leaving: 0 of 1 VMs so far")
         os.kill(sidecar, signal.SIGCONT)
     assert terminal.screen() == [""]
+
+
+def test_a_process_that_takes_long_to_join(stage, controller):
+    """It stands still: none of its threads comes to a point where it may be entered."""
+    app = stage.app("http", "front")
+    words = [stage.build / "weft", "attach", str(app.pid)]
+    with stopped(app.pid), Terminal(words, stage.env(TERM="xterm"), stdout=False) as terminal:
+        terminal.until("joining %d: " % app.pid)
+        out, _ = terminal.process.communicate(timeout=30)
+        terminal.read()
+    assert (terminal.process.returncode, out) == (1, b""), terminal.bytes
+    (line,) = filter(None, terminal.screen())
+    assert line.startswith("weft: cannot join %d " % app.pid), line
