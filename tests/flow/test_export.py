@@ -146,6 +146,32 @@ def test_more_than_a_page(stage, controller, rng):
     assert len(tasks) == 2001 and int(trace["otherData"]["start_ns"]) - WALL == starts[2000]
 
 
+@pytest.mark.parametrize("ahead_ns", [-7_200_000_000_000, 40_000_000], ids=["hours-behind", "ms-ahead"])
+def test_times_of_two_hosts(stage, controller, rng, ahead_ns):
+    """They stand on one clock, within what they are said to be off; the other host's own time can be told."""
+    forest, task, network_ns = Forest(rng, 0), rng.randbytes(16), 1_000_000
+    top, asked, served = forest.add_far_call(task, ahead_ns, network_ns)
+    forest.write(stage.directory / "two.weftr")
+    stage.json("replay", stage.directory / "two.weftr", "--speed", "max")
+    processes.wait_until(lambda: stage.json("tasks", "--each"), 10, "the task", 0.1)
+    path = stage.directory / "two.otlp"
+    stage.weft("export", "--format", "otlp", "-o", path, "all")
+    found = otlp.by_id(otlp.spans(otlp.decode(path.read_bytes())))
+    at_top, at_far = found[task, top.id].attributes, found[task, served.id]
+    assert (at_top["weft.clock"], at_top["weft.hosts"]) == ("aligned", 2)
+    uncertainty, shift = at_top["weft.clock_uncertainty_ns"], at_far.attributes["weft.clock_shift_ns"]
+    assert 0 < uncertainty <= asked.end_ns - asked.start_ns, uncertainty
+    assert abs(shift + ahead_ns) <= network_ns, "as long one way as the other: the middle is near"
+    for span in (top, asked):
+        told = found[task, span.id]
+        assert told.span.start_time_unix_nano == span.start_ns + WALL and "weft.clock_shift_ns" not in told.attributes
+    for told, true in ((at_far.span.start_time_unix_nano, served.start_ns), (at_far.span.end_time_unix_nano, served.end_ns)):
+        assert told - shift == true + WALL + ahead_ns and asked.start_ns + WALL <= told <= asked.end_ns + WALL
+    stage.weft("export", "--format", "perfetto", "-o", path, "all")
+    (told,) = [event["args"] for event in perfetto.slices(perfetto.load(path)) if "clock" in event["args"]]
+    assert (told["clock"], told["clock_uncertainty_ns"], told["hosts"]) == ("aligned", uncertainty, 2)
+
+
 # ---- live ------------------------------------------------------------------
 
 
