@@ -296,11 +296,21 @@ static int has_uuid (const json_t *uuids, const uint8_t uuid[WEFT_UUID_SIZE])
   return 0;
 }
 
+/* Where it was told for how long: an age of 0 or more. */
+static int is_older (const ctl_instance_t *instance, const json_t *ms)
+{
+  uint64_t now_ns = weft_mono_ns (), age_ns = now_ns > instance->seen_ns ? now_ns - instance->seen_ns : 0;
+  return json_is_integer (ms) && json_integer_value (ms) >= 0 &&
+         age_ns / WEFT_NS_PER_MS > (uint64_t) json_integer_value (ms);
+}
+
 /* A pid is given again: with one, who has left is not meant. */
 static int is_asked_for (const json_t *request, const ctl_instance_t *instance)
 {
   const json_t *uuids = json_object_get (request, "uuids"), *pids = json_object_get (request, "pids");
   int here = instance->presence != CTL_INSTANCE_LEFT;
+  if (!here && is_older (instance, json_object_get (request, "recent_ms")))
+    return 0;
   if (json_is_true (json_object_get (request, "present")) && !here)
     return 0;
   if (json_is_true (json_object_get (request, "notable")) && !ctl_instance_is_notable (instance))

@@ -282,6 +282,11 @@ static void test_only_the_instances_that_are_asked_for (void **state)
   assert_instances (self, ", \"pids\": []", "");
   assert_instances (self, ", \"uuids\": [\"01000000-0000-0000-0000-000000000000\", 3]", "1");
   assert_instances (self, ", \"uuids\": [\"06000000-0000-0000-0000-000000000000\"], \"pids\": [77]", "");
+  all[1]->seen_ns -= 5000 * WEFT_NS_PER_MS;
+  all[2]->seen_ns -= 5000 * WEFT_NS_PER_MS; /* there, and silent for a while */
+  assert_instances (self, ", \"recent_ms\": 4000", "23456");
+  assert_instances (self, ", \"recent_ms\": 600000", "123456");
+  assert_instances (self, ", \"recent_ms\": -1", "123456");
   all[3]->tail_since_ns = 1;
   assert_instances (self, ", \"notable\": true", "2346");
 }
