@@ -9,12 +9,12 @@ LIBDIR ?= $(PREFIX)/lib/weft
 ifeq ($(origin CC),default)
 CC := gcc
 endif
-PKGS := libzmq libczmq msgpack uuid sqlite3 jansson libprotobuf-c libcurl
+PKGS := libzmq libczmq msgpack uuid sqlite3 jansson libprotobuf-c libcurl zlib
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
 # msgpack-c's pkg-config name differs between releases
 ifeq ($(PKG_LIBS),)
-PKGS := libzmq libczmq msgpack-c uuid sqlite3 jansson libprotobuf-c libcurl
+PKGS := libzmq libczmq msgpack-c uuid sqlite3 jansson libprotobuf-c libcurl zlib
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS))
 PKG_LIBS := $(shell pkg-config --libs $(PKGS))
 endif

@@ -33,7 +33,8 @@ static void keep (const ctl_call_t *call, ctl_client_t *client)
 {
   ctl_roster_t roster = {0};
   json_t *uuids = json_array ();
-  if (call->operand_count && ctl_roster_read (client, &roster) == 0)
+  if (call->operand_count &&
+      ctl_roster_read (client, ctl_roster_of_pids (call->operands, call->operand_count), &roster) == 0)
     for (int n = 0; n < call->operand_count; n++) {
       const ctl_instance_t *instance = ctl_roster_pid (&roster, strtoll (call->operands[n], NULL, 10));
       char uuid[37];

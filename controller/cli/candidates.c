@@ -47,7 +47,7 @@ int ctl_candidates_read (json_t **ret_list)
   ctl_words_t words = {.word = {"weft-instance", "identify"}, .count = 2};
   json_t *lines = NULL;
   int code = 0;
-  int rc = ctl_sidecar_lines (&words, &lines, &code);
+  int rc = ctl_sidecar_lines (&words, "looking", &lines, &code);
   if (rc == 0 && code != 0)
     rc = WEFT_E_IO; /* said by weft-instance */
   else if (rc < 0)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +20,11 @@
 #include "../../common/status.h"
 #include "../../common/wire.h"
 #include "../service/place.h"
+#include "progress.h"
 
 #define RETRY_MS 20
 #define LOOK_MS  500 /* between two looks whether it is still there */
+#define STEP_MS  ((long) CTL_PROGRESS_EVERY_MS)
 
 struct ctl_client_t {
   void *context;
@@ -137,15 +140,15 @@ static void note_refusal (ctl_client_t *self)
   }
 }
 
-static int await (ctl_client_t *self, unsigned timeout_ms)
+static int await (ctl_client_t *self, unsigned timeout_ms, ctl_progress_t *progress)
 {
-  uint64_t end_ns = weft_mono_ns () + timeout_ms * WEFT_NS_PER_MS;
-  for (;;) {
-    uint64_t now_ns = weft_mono_ns ();
+  uint64_t now_ns = weft_mono_ns (), look_ns = now_ns + LOOK_MS * WEFT_NS_PER_MS;
+  uint64_t end_ns = now_ns + timeout_ms * WEFT_NS_PER_MS;
+  for (;; now_ns = weft_mono_ns ()) {
     zmq_pollitem_t items[2] = {{.socket = self->socket, .events = ZMQ_POLLIN},
                                {.socket = self->monitor, .events = ZMQ_POLLIN}};
     long left_ms = now_ns < end_ns ? (long) ((end_ns - now_ns) / WEFT_NS_PER_MS) + 1 : 0;
-    int rc = zmq_poll (items, 2, left_ms < LOOK_MS ? left_ms : LOOK_MS);
+    int rc = zmq_poll (items, 2, left_ms < STEP_MS ? left_ms : STEP_MS);
     if (rc > 0 && items[0].revents)
       return 0;
     if (rc > 0) {
@@ -155,9 +158,14 @@ static int await (ctl_client_t *self, unsigned timeout_ms)
     }
     if (rc < 0 && errno != EINTR)
       return WEFT_E_IO;
-    if (rc == 0 && left_ms <= LOOK_MS)
+    if (rc == 0 && left_ms <= STEP_MS)
       return self->hung_up ? WEFT_E_DENIED : WEFT_E_TIMEOUT;
-    if (rc == 0 && !somebody_listens (self->address))
+    ctl_progress_say (progress, "waiting for the controller's answer: %.1f s",
+                      ctl_progress_seconds (progress));
+    if (now_ns < look_ns)
+      continue;
+    look_ns = now_ns + LOOK_MS * WEFT_NS_PER_MS;
+    if (!somebody_listens (self->address))
       return WEFT_E_GONE;
   }
 }
@@ -204,8 +212,11 @@ static int exchange (ctl_client_t *self, json_t *request, unsigned timeout_ms, c
     return WEFT_E_NOMEM;
   int rc = zmq_send (self->socket, text, strlen (text), ZMQ_DONTWAIT) < 0 ? WEFT_E_IO : 0;
   free (text);
+  ctl_progress_t progress;
+  ctl_progress_begin (&progress);
   if (rc == 0)
-    rc = await (self, timeout_ms);
+    rc = await (self, timeout_ms, &progress);
+  ctl_progress_wipe (&progress);
   return rc < 0 ? rc : receive (self, fn, arg, ret_body);
 }
 
@@ -241,6 +252,8 @@ int ctl_client_ask (ctl_client_t *self, json_t *request, ctl_client_frame_fn *fn
   }
   int rc = exchange (self, request, WEFT_REPLY_MS, fn, arg, &body);
   const char *why = json_string_value (json_object_get (body, "why"));
+  if (rc < 0 || why)
+    ctl_progress_clear ();
   self->gone = rc == WEFT_E_GONE || rc == WEFT_E_TIMEOUT;
   if (rc == WEFT_E_GONE)
     weft_log_error (
@@ -306,6 +319,15 @@ static void become_controller (const char *address, int stderr_fd)
   _exit (127);
 }
 
+/* A controller that opens a large store, or a store of before, takes its time. */
+static void await_word (int fd, ctl_progress_t *progress)
+{
+  struct pollfd one = {.fd = fd, .events = POLLIN};
+  while (poll (&one, 1, STEP_MS) == 0)
+    ctl_progress_say (progress, "a controller starts and opens its store: %.1f s",
+                      ctl_progress_seconds (progress));
+}
+
 /* Starts one; what it has to say comes back in `said`. */
 static int start (const char *address, char *said, size_t said_size)
 {
@@ -317,13 +339,17 @@ static int start (const char *address, char *said, size_t said_size)
     become_controller (address, fds[1]);
   close (fds[1]);
   size_t have = 0;
+  ctl_progress_t progress;
+  ctl_progress_begin (&progress);
   for (ssize_t size = 1; child > 0 && (size > 0 || errno == EINTR) && have + 1 < said_size;) {
+    await_word (fds[0], &progress);
     size = read (fds[0], said + have, said_size - 1 - have);
     if (size == 0)
       break;
     have += size > 0 ? (size_t) size : 0;
   }
   said[have] = 0;
+  ctl_progress_wipe (&progress);
   close (fds[0]);
   int status = 0;
   while (child > 0 && waitpid (child, &status, 0) < 0 && errno == EINTR)

@@ -71,7 +71,11 @@ int ctl_verb_detach (ctl_call_t *call)
   int missing = 0;
   int rc = ctl_client_open (call->address, CTL_CLIENT_EXISTING, &client);
   if (rc == 0)
-    rc = ctl_roster_read (client, &roster);
+    rc = ctl_roster_read (client,
+                          ctl_call_has (call, "all")
+                              ? json_pack ("{s:b}", "present", 1)
+                              : ctl_roster_of_pids (call->operands, call->operand_count),
+                          &roster);
   if (rc == 0)
     missing = choose (call, &roster, uuids);
   int asked = json_array_size (uuids) > 0;

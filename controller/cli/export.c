@@ -60,6 +60,13 @@ static int place_of (const uint8_t instance[WEFT_UUID_SIZE], ctl_place_t *ret_pl
   return 0;
 }
 
+static void say_progress (void *arg)
+{
+  export_t *self = arg;
+  ctl_progress_say (&self->progress, "%llu executions, %.0f s", (unsigned long long) self->executions,
+                    ctl_progress_seconds (&self->progress));
+}
+
 /* A collector that is busy is asked again; one that is not there is not waited for. */
 static int post (export_t *self, const void *data, size_t size)
 {
@@ -71,6 +78,8 @@ static int post (export_t *self, const void *data, size_t size)
     uint64_t wait_ms = answer.retry_after_ms ? answer.retry_after_ms : pause_ms;
     if (weft_mono_ns () + wait_ms * WEFT_NS_PER_MS > end_ns)
       break;
+    ctl_progress_now (&self->progress, "%llu executions; the collector is busy (status %ld)",
+                      (unsigned long long) self->executions, answer.status);
     ctl_pause_ms ((unsigned) wait_ms);
     pause_ms = 2 * pause_ms < WEFT_EXPORT_RETRY_MOST_MS ? 2 * pause_ms : WEFT_EXPORT_RETRY_MOST_MS;
   }
@@ -95,6 +104,7 @@ static int take_message (const void *data, size_t size, uint32_t spans, void *ar
 static int hand_on (export_t *self, ctl_execution_t **execution_p)
 {
   self->executions++;
+  say_progress (self);
   return self->perfetto ? ctl_perfetto_add (self->perfetto, execution_p)
                         : ctl_otlp_add (self->otlp, *execution_p);
 }
@@ -145,7 +155,6 @@ static int hand_on_page (export_t *self)
     rc = ctl_otlp_flush (self->otlp);
   while (page->count)
     ctl_execution_destroy (&page->execution[--page->count]);
-  ctl_progress_say (&self->progress, "%llu executions", (unsigned long long) self->executions);
   return rc;
 }
 
@@ -258,6 +267,8 @@ static int open_place (export_t *self, int perfetto)
   const char *to = ctl_call_value (self->call, "to", NULL);
   ctl_otlp_options_t options = {WEFT_OTLP_SPANS_MAX, place_of, take_message, self};
   int rc = to ? ctl_collector_new (to, &self->collector, why, sizeof why) : 0;
+  if (self->collector)
+    ctl_collector_watch (self->collector, say_progress, self);
   if (rc < 0)
     weft_log_error ("cannot use URL '%s' for --to: %s", to, *why ? why : weft_status_text (rc));
   if (rc < 0)
@@ -284,10 +295,12 @@ static int open_file (export_t *self)
 
 static int run (export_t *self, json_t *request, int *ret_said)
 {
-  int rc = ctl_roster_read (self->client, &self->roster);
+  int rc = ctl_roster_read (self->client, NULL, &self->roster);
   *ret_said = rc < 0;
   if (rc == 0)
     rc = request ? export_pages (self, request, ret_said) : export_tasks (self, ret_said);
+  if (rc == 0 && self->perfetto && self->executions)
+    ctl_progress_now (&self->progress, "writing %llu executions", (unsigned long long) self->executions);
   if (rc == 0 && self->perfetto && self->executions)
     rc = ctl_perfetto_write (self->perfetto, self->file.out);
   if (rc < 0 && self->perfetto)

@@ -8,6 +8,7 @@
 #include "../../common/limits.h"
 #include "../../common/log.h"
 #include "orders.h"
+#include "progress.h"
 #include "roster.h"
 
 #define POLL_MS  10
@@ -41,6 +42,8 @@ int ctl_leave (ctl_client_t *client, const json_t *uuids, const volatile int *st
 {
   uint64_t now_ns = weft_mono_ns (), again_ns = now_ns, end_ns = now_ns + WEFT_LEAVE_WAIT_MS * WEFT_NS_PER_MS;
   int rc = 0;
+  ctl_progress_t progress;
+  ctl_progress_begin (&progress);
   while (rc == 0) {
     if (weft_mono_ns () >= again_ns) { /* what is broadcast may be lost */
       json_t *list = json_deep_copy (uuids);
@@ -51,14 +54,18 @@ int ctl_leave (ctl_client_t *client, const json_t *uuids, const volatile int *st
     }
     ctl_roster_t roster = {0};
     int late = weft_mono_ns () >= end_ns || (stop && *stop);
-    rc = ctl_roster_read (client, &roster);
+    if (late)
+      ctl_progress_wipe (&progress);
+    rc = ctl_roster_read (client, json_pack ("{s:O}", "uuids", uuids), &roster);
     if (rc == 0)
       look (&roster, uuids, late, ret_leave);
     ctl_roster_clear (&roster);
     if (rc == 0 && (late || ret_leave->left == ret_leave->asked))
       break;
+    ctl_progress_say (&progress, "leaving: %u of %u VMs so far", ret_leave->left, ret_leave->asked);
     ctl_pause_ms (POLL_MS);
   }
+  ctl_progress_wipe (&progress);
   return rc;
 }
 

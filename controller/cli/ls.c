@@ -13,28 +13,17 @@
 #include "standing.h"
 #include "verbs.h"
 
-/* One that has left is only of interest while something of it is missing; one out of a recording never
- * was here. */
-static int is_shown (const ctl_instance_t *instance, int all)
-{
-  uint64_t lost = ctl_losses_sum (instance->losses);
-  return all || instance->presence != CTL_INSTANCE_LEFT ||
-         ((lost > 0 || instance->tail_since_ns) && !instance->replayed);
-}
-
 static int print (const ctl_call_t *call, const ctl_roster_t *roster)
 {
   const ctl_instance_t **shown = calloc (roster->count + 1, sizeof (void *));
   if (!shown)
     return WEFT_E_NOMEM;
-  int all = ctl_call_has (call, "all"), json = ctl_call_has (call, "json"), rc = 0;
+  int json = ctl_call_has (call, "json"), rc = 0;
   uint32_t count = 0;
-  for (uint32_t n = 0; rc == 0 && n < roster->count; n++) {
-    if (!is_shown (&roster->instances[n], all))
-      continue;
-    shown[count++] = &roster->instances[n];
+  for (; rc == 0 && count < roster->count; count++) {
+    shown[count] = &roster->instances[count];
     if (json)
-      rc = ctl_json_line (stdout, json_incref (json_array_get (roster->list, n)));
+      rc = ctl_json_line (stdout, json_incref (json_array_get (roster->list, count)));
   }
   ctl_style_t style;
   ctl_style_detect (STDOUT_FILENO, &style);
@@ -95,7 +84,8 @@ int ctl_verb_ls (ctl_call_t *call)
   if (ctl_call_has (call, "losses") && ctl_call_has (call, "json")) {
     rc = print_intervals (client);
   } else {
-    rc = ctl_roster_read (client, &roster);
+    int all = ctl_call_has (call, "all");
+    rc = ctl_roster_read (client, all ? NULL : json_pack ("{s:b}", "notable", 1), &roster);
     if (rc == 0)
       rc = print (call, &roster);
     if (rc == 0 && !ctl_call_has (call, "json") && !ctl_call_has (call, "csv"))

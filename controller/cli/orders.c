@@ -12,6 +12,7 @@
 #include "../../common/status.h"
 #include "../view/json.h"
 #include "../view/style.h"
+#include "progress.h"
 #include "scope.h"
 
 #define POLL_MS 10
@@ -254,22 +255,28 @@ int ctl_order_await (ctl_client_t *client, uint32_t number, uint64_t timeout_ms,
                      ctl_standing_counts_t *ret_counts)
 {
   uint64_t end_ns = weft_mono_ns () + timeout_ms * WEFT_NS_PER_MS;
+  ctl_progress_t progress;
+  ctl_progress_begin (&progress);
   for (;;) {
     json_t *reply = NULL;
     int rc =
         ctl_client_ask (client, json_pack ("{s:s, s:I}", "op", "instruction", "number", (json_int_t) number),
                         NULL, NULL, &reply);
-    if (rc < 0)
+    if (rc < 0) {
+      ctl_progress_wipe (&progress);
       return rc;
+    }
     uint32_t expected = (uint32_t) json_integer_value (json_object_get (reply, "expected"));
     uint32_t active = (uint32_t) json_integer_value (json_object_get (reply, "active"));
     if (active >= expected || weft_mono_ns () >= end_ns || (stop && *stop)) {
+      ctl_progress_wipe (&progress);
       *ret_counts =
           (ctl_standing_counts_t){expected, active, json_incref (json_object_get (reply, "silent"))};
       json_decref (reply);
       return 0;
     }
     json_decref (reply);
+    ctl_progress_say (&progress, "instruction %u: acknowledged by %u of %u", number, active, expected);
     ctl_pause_ms (POLL_MS);
   }
 }

@@ -106,7 +106,8 @@ static int attach (profile_t *self, const ctl_roster_t *roster)
     return 0;
   json_t *lines = NULL;
   int code = 0;
-  int rc = ctl_sidecar_lines (&words, &lines, &code); /* refusals are said by weft-instance, a line each */
+  int rc = ctl_sidecar_lines (&words, "joining", &lines,
+                              &code); /* refusals are said by weft-instance, a line each */
   for (size_t n = 0; rc == 0 && n < json_array_size (lines); n++) {
     const json_t *one = json_array_get (lines, n);
     json_t *uuid = json_object_get (one, "instance");
@@ -155,19 +156,27 @@ static int claim (profile_t *self, const ctl_roster_t *roster)
   return rc;
 }
 
+static int read_ours (profile_t *self, ctl_roster_t *ret_roster)
+{
+  json_t *pids = json_array ();
+  for (uint32_t n = 0; n < self->pid_count; n++)
+    json_array_append_new (pids, json_integer (self->pid[n]));
+  return ctl_roster_read (self->client, json_pack ("{s:o}", "pids", pids), ret_roster);
+}
+
 /* WEFT_E_BUSY: somebody is about to leave one of them. */
 static int join_once (profile_t *self)
 {
   ctl_roster_t roster = {0};
   self->wanted = 0;
-  int rc = ctl_roster_read (self->client, &roster);
+  int rc = read_ours (self, &roster);
   if (rc == 0)
     rc = attach (self, &roster);
   uint64_t end_ns = weft_mono_ns () + WEFT_ACK_WAIT_MS * WEFT_NS_PER_MS;
   uint32_t found = 0;
   while (rc == 0) {
     ctl_roster_clear (&roster);
-    rc = ctl_roster_read (self->client, &roster);
+    rc = read_ours (self, &roster);
     found = rc == 0 ? find_instances (self, &roster) : 0;
     if (rc < 0 || found >= self->wanted || weft_mono_ns () >= end_ns || ctl_window_enough)
       break;

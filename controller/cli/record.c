@@ -15,6 +15,7 @@
 #include "../view/json.h"
 #include "client.h"
 #include "orders.h"
+#include "progress.h"
 #include "verbs.h"
 #include "window.h"
 
@@ -24,6 +25,7 @@ typedef struct {
   uint64_t records, batches, reports;
   uint64_t gaps; /* places where the journal itself misses records */
   size_t taken;  /* bytes of the last answer */
+  ctl_progress_t progress;
 } record_t;
 
 static void note_frame (record_t *self, const void *frame, size_t size)
@@ -38,10 +40,19 @@ static void note_frame (record_t *self, const void *frame, size_t size)
   self->reports += reader.head.reports;
 }
 
-static int complain (const record_t *self, int rc)
+static void say_progress (record_t *self)
 {
+  ctl_progress_say (
+      &self->progress, "recording: %llu reports, %.1f MiB, %.0f s", (unsigned long long) self->reports,
+      (double) ctl_recording_bytes (self->writer) / (1 << 20), ctl_progress_seconds (&self->progress));
+}
+
+static int complain (record_t *self, int rc)
+{
+  int number = errno;
+  ctl_progress_wipe (&self->progress);
   weft_log_error ("cannot write %s: %s; what is in it can be replayed", self->path,
-                  rc == WEFT_E_FULL ? "no room on the disk" : strerror (errno));
+                  rc == WEFT_E_FULL ? "no room on the disk" : strerror (number));
   return rc;
 }
 
@@ -119,6 +130,7 @@ static int follow (record_t *self, ctl_client_t *client, uint64_t for_ms, int fr
     if (enough && !ending)
       stop = end;
     ending |= enough;
+    say_progress (self);
     if (ending && (self->taken == 0 || !is_before (&at, &stop)))
       break;
     if (rc == 0 && self->taken == 0)
@@ -148,6 +160,7 @@ static int copy_directory (record_t *self, const char *dir)
       continue;
     }
     note_frame (self, frame, size);
+    say_progress (self);
     rc = ctl_recording_frame (self->writer, frame, size);
     if (rc < 0) {
       complain (self, rc);
@@ -185,13 +198,14 @@ static int run (const ctl_call_t *call, record_t *self, ctl_client_t *client, ui
     return rc;
   }
   ctl_window_signals ();
-  uint64_t began_ns = weft_mono_ns ();
+  ctl_progress_begin (&self->progress);
   rc = dir ? copy_directory (self, dir) : follow (self, client, for_ms, ctl_call_has (call, "all"));
   uint64_t bytes = ctl_recording_bytes (self->writer);
+  ctl_progress_wipe (&self->progress);
   int finished = ctl_recording_finish (&self->writer);
   if (finished < 0 && rc == 0)
     rc = complain (self, finished);
-  int printed = print (call, self, bytes, (double) (weft_mono_ns () - began_ns) / 1e9);
+  int printed = print (call, self, bytes, ctl_progress_seconds (&self->progress));
   return rc < 0 ? rc : printed;
 }
 

@@ -103,8 +103,8 @@ static int print (const ctl_call_t *call, const ctl_plan_t *plan, const ctl_reco
   return 0;
 }
 
-static int open_recording (const char *path, int rename_ids, ctl_recording_t **ret_recording,
-                           ctl_plan_t **ret_plan)
+static int open_recording (const char *path, int rename_ids, ctl_progress_t *progress,
+                           ctl_recording_t **ret_recording, ctl_plan_t **ret_plan)
 {
   int rc = ctl_recording_open (path, ret_recording);
   if (rc == WEFT_E_IO)
@@ -116,7 +116,9 @@ static int open_recording (const char *path, int rename_ids, ctl_recording_t **r
         "cannot replay %s: no recording, or its head is damaged; name a file that `weft record` wrote", path);
   if (rc < 0)
     return rc;
+  ctl_progress_now (progress, "reading %s", path);
   rc = ctl_plan_new (*ret_recording, rename_ids, ret_plan);
+  ctl_progress_wipe (progress);
   if (rc < 0)
     weft_log_error ("cannot replay %s: %s; record a shorter time", path, weft_status_text (rc));
   return rc;
@@ -130,7 +132,8 @@ static int run (const ctl_call_t *call, ctl_replay_options_t *options)
   ctl_client_t *client = NULL;
   ctl_replay_result_t result = {0};
   char why[300] = "";
-  int rc = open_recording (call->operands[0], options->repeat > 1, &recording, &plan);
+  ctl_progress_begin (&progress);
+  int rc = open_recording (call->operands[0], options->repeat > 1, &progress, &recording, &plan);
   if (rc == 0)
     rc = ctl_client_open (call->address, CTL_CLIENT_START, &client);
   if (rc == 0) {

@@ -203,6 +203,15 @@ static int send_again (replay_t *self)
   return rc;
 }
 
+static void say_progress (const replay_t *self)
+{
+  if (self->options->progress)
+    ctl_progress_say (self->options->progress, "replaying: %llu of %llu batches, %llu reports",
+                      (unsigned long long) self->result.batches,
+                      (unsigned long long) self->plan->batches * self->options->repeat,
+                      (unsigned long long) self->result.reports);
+}
+
 /* Until at most `most` batches wait. */
 static int await (replay_t *self, uint32_t most)
 {
@@ -210,6 +219,7 @@ static int await (replay_t *self, uint32_t most)
   while (rc == 0 && self->flying > most) {
     if (stopped (self))
       return WEFT_E_STATE;
+    say_progress (self);
     hear (self, WAIT_MS);
     uint64_t now_ns = weft_mono_ns ();
     if (self->flying && now_ns - self->progress_ns > WEFT_REPLAY_STALL_MS * WEFT_NS_PER_MS)
@@ -237,15 +247,6 @@ static int send_frame (replay_t *self, uint32_t repeat, uint32_t index)
   self->result.batches += !frame->repeated;
   self->result.reports += frame->reports;
   return 0;
-}
-
-static void say_progress (const replay_t *self)
-{
-  if (self->options->progress)
-    ctl_progress_say (self->options->progress, "replaying: %llu of %llu batches, %llu reports",
-                      (unsigned long long) self->result.batches,
-                      (unsigned long long) self->plan->batches * self->options->repeat,
-                      (unsigned long long) self->result.reports);
 }
 
 /* Waits until it is the frame's turn. */

@@ -9,10 +9,19 @@
 #include "../../common/status.h"
 #include "../view/json.h"
 
-int ctl_roster_read (ctl_client_t *client, ctl_roster_t *ret_roster)
+json_t *ctl_roster_of_pids (char *const *words, int count)
 {
-  json_t *reply = NULL;
-  int rc = ctl_client_ask (client, json_pack ("{s:s}", "op", "instances"), NULL, NULL, &reply);
+  json_t *pids = json_array ();
+  for (int n = 0; n < count; n++)
+    json_array_append_new (pids, json_integer (strtoll (words[n], NULL, 10)));
+  return json_pack ("{s:o}", "pids", pids);
+}
+
+int ctl_roster_read (ctl_client_t *client, json_t *which, ctl_roster_t *ret_roster)
+{
+  json_t *reply = NULL, *request = which ? which : json_object ();
+  json_object_set_new (request, "op", json_string ("instances"));
+  int rc = ctl_client_ask (client, request, NULL, NULL, &reply);
   if (rc < 0)
     return rc;
   ctl_roster_t roster = {.list = json_incref (json_object_get (reply, "instances"))};

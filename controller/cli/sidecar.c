@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 
 #include "../../common/log.h"
 #include "../../common/status.h"
+#include "progress.h"
 #include "verbs.h"
 
 #define PROGRAM "weft-instance"
@@ -74,13 +76,25 @@ int ctl_sidecar_exec (const ctl_words_t *words)
   return CTL_EXIT_FAILED;
 }
 
-static json_t *read_lines (int fd)
+/* Until there is something to read. What the other one says of refusals goes to the same terminal: the line is
+ * short, and ends where theirs begins. */
+static void await_line (int fd, const char *what, ctl_progress_t *progress)
 {
+  struct pollfd one = {.fd = fd, .events = POLLIN};
+  for (int rc; (rc = poll (&one, 1, (int) CTL_PROGRESS_EVERY_MS)) == 0 || (rc < 0 && errno == EINTR);)
+    ctl_progress_say (progress, "%s: %.1f s\r", what, ctl_progress_seconds (progress));
+}
+
+static json_t *read_lines (int fd, const char *what)
+{
+  ctl_progress_t progress;
+  ctl_progress_begin (&progress);
   json_t *lines = json_array ();
   FILE *in = fdopen (fd, "r");
   char *line = NULL;
   size_t room = 0;
   while (in) {
+    await_line (fd, what, &progress);
     errno = 0;
     if (getline (&line, &room, in) <= 0) {
       if (errno != EINTR)
@@ -92,6 +106,7 @@ static json_t *read_lines (int fd)
     if (one)
       json_array_append_new (lines, one);
   }
+  ctl_progress_wipe (&progress);
   free (line);
   if (in)
     fclose (in);
@@ -100,7 +115,7 @@ static json_t *read_lines (int fd)
   return lines;
 }
 
-int ctl_sidecar_lines (const ctl_words_t *words, json_t **ret_lines, int *ret_code)
+int ctl_sidecar_lines (const ctl_words_t *words, const char *what, json_t **ret_lines, int *ret_code)
 {
   int fds[2];
   if (pipe2 (fds, O_CLOEXEC) < 0)
@@ -119,7 +134,7 @@ int ctl_sidecar_lines (const ctl_words_t *words, json_t **ret_lines, int *ret_co
     _exit (ctl_sidecar_exec (words));
   }
   close (fds[1]);
-  json_t *lines = read_lines (fds[0]);
+  json_t *lines = read_lines (fds[0], what);
   int status = 0;
   while (waitpid (child, &status, 0) < 0 && errno == EINTR)
     ;

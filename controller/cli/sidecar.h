@@ -24,7 +24,8 @@ int ctl_words_add (ctl_words_t *self, const char *word);
 /* Becomes weft-instance. Returns only if that fails, said on stderr: an exit status for main. */
 int ctl_sidecar_exec (const ctl_words_t *words);
 /* Runs it; *ret_lines is an array of the JSON objects that it printed, a line each. Its stderr is
- * ours. 0 or a status; *ret_code its exit code. */
-int ctl_sidecar_lines (const ctl_words_t *words, json_t **ret_lines, int *ret_code);
+ * ours. `what` is the word for what it does, for a terminal when it takes long. 0 or a status; *ret_code its
+ * exit code. */
+int ctl_sidecar_lines (const ctl_words_t *words, const char *what, json_t **ret_lines, int *ret_code);
 
 #endif

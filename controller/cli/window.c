@@ -13,6 +13,7 @@
 #define POLL_MS     10
 #define PROGRESS_MS 100
 #define BAR_CELLS   20
+#define LEFT_MS     60000 /* what an instance that left had to say has come by then */
 /* W2: between sending an instruction and its window, everyone has to acknowledge. */
 #define MARGIN_MS (WEFT_ACK_WAIT_MS * 2 + 2000)
 
@@ -70,6 +71,19 @@ static int await_all (ctl_window_t *self, ctl_window_phase_t *phase, uint64_t ti
   return rc;
 }
 
+/* Who has just left may still be heard of. */
+static int look_before (ctl_window_t *self)
+{
+  self->opened_ns = weft_mono_ns ();
+  return ctl_roster_read (self->client, json_pack ("{s:i}", "recent_ms", LEFT_MS), &self->before);
+}
+
+static int look_after (ctl_window_t *self)
+{
+  json_int_t ms = (json_int_t) ((weft_mono_ns () - self->opened_ns) / WEFT_NS_PER_MS) + 1;
+  return ctl_roster_read (self->client, json_pack ("{s:I}", "recent_ms", ms), &self->after);
+}
+
 int ctl_window_open (ctl_window_t *self, ctl_standing_counts_t *ret_counts)
 {
   static const uint32_t action[CTL_PHASE_COUNT] = {WEFT_ACTION_CAPTURE, WEFT_ACTION_EMBED, WEFT_ACTION_ROOT};
@@ -78,7 +92,7 @@ int ctl_window_open (ctl_window_t *self, ctl_standing_counts_t *ret_counts)
     ctl_window_phase_t *phase = &self->phase[n];
     ctl_orders_part (self->orders, action[n], &phase->orders);
     if (n == CTL_PHASE_ROOT)
-      rc = ctl_roster_read (self->client, &self->before);
+      rc = look_before (self);
     if (rc == 0)
       rc = send_all (self, phase);
     if (rc == 0)
@@ -171,7 +185,7 @@ int ctl_window_close (ctl_window_t *self)
   for (int n = CTL_PHASE_CAPTURE; rc == 0 && n < CTL_PHASE_ROOT && !ctl_window_at_once; n++)
     rc = await_all (self, &self->phase[n], left_ms (self, WEFT_WINDOW_REPORT_MS), NULL);
   if (rc == 0 && !ctl_window_at_once)
-    rc = ctl_roster_read (self->client, &self->after);
+    rc = look_after (self);
   return rc;
 }
 
@@ -223,7 +237,8 @@ void ctl_window_traffic (ctl_window_t *self)
   for (uint32_t n = 0; n < self->after.count; n++) {
     ctl_instance_t *now = &self->after.instances[n];
     const ctl_instance_t *then = ctl_roster_uuid (&self->before, now->uuid);
-    if (!then)
+    /* Who comes again counts from nothing. */
+    if (!then || (then->presence == CTL_INSTANCE_LEFT && now->presence != CTL_INSTANCE_LEFT))
       continue;
     now->bytes_total = since (now->bytes_total, then->bytes_total);
     now->bytes_spoken = since (now->bytes_spoken, then->bytes_spoken);

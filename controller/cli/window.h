@@ -41,8 +41,10 @@ typedef struct {
 
   ctl_window_phase_t phase[CTL_PHASE_COUNT];
   uint64_t from_ns, to_ns; /* wall clock */
+  uint64_t opened_ns;      /* CLOCK_MONOTONIC: those of `before` were asked for */
   uint64_t closed_ns;      /* CLOCK_MONOTONIC of to_ns */
-  ctl_roster_t before, after;
+  ctl_roster_t before;     /* who was there, or had been just before */
+  ctl_roster_t after;      /* who is there, or was in the meantime */
 } ctl_window_t;
 
 /* SIGINT, SIGTERM, SIGHUP from here on: the first ends the window, the second everything. */

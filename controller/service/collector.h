@@ -21,16 +21,19 @@ typedef struct {
 } ctl_collector_answer_t;
 
 /* http:// or https://; without a path /v1/traces is meant. Further header fields (keys of a vendor) come
- * from OTEL_EXPORTER_OTLP_HEADERS. WEFT_E_USAGE with `why`; WEFT_E_NOMEM. */
+ * from OTEL_EXPORTER_OTLP_HEADERS; OTEL_EXPORTER_OTLP_COMPRESSION may say gzip. WEFT_E_USAGE with `why`;
+ * WEFT_E_NOMEM. */
 int ctl_collector_new (const char *url, ctl_collector_t **ret_self, char *why, size_t why_size);
 void ctl_collector_destroy (ctl_collector_t **self_p);
 /* As it is used, with its path and without user and password. */
 const char *ctl_collector_url (const ctl_collector_t *self);
 
 /* 0: taken. WEFT_E_BUSY: not now, the same message may be sent again (no connection, 429, 502, 503,
- * 504). WEFT_E_DENIED: never. Both with `why`. Takes WEFT_COLLECTOR_MS at most. */
+ * 504). WEFT_E_DENIED: never. Both with `why`. WEFT_E_NOMEM: nothing was sent. Takes WEFT_COLLECTOR_MS at most. */
 int ctl_collector_post (ctl_collector_t *self, const void *data, size_t size,
                         ctl_collector_answer_t *ret_answer);
+/* Called about once a second while a post is under way. The posting thread, before the first post. */
+void ctl_collector_watch (ctl_collector_t *self, void (*fn) (void *arg), void *arg);
 /* From any thread: what is under way and all that follows ends by then (CLOCK_MONOTONIC). */
 void ctl_collector_hurry (ctl_collector_t *self, uint64_t until_ns);
 

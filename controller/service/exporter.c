@@ -110,6 +110,10 @@ int ctl_exporter_put (ctl_execution_t **execution_p, void *self_v)
     pthread_cond_signal (&self->changed);
   } else {
     self->stats.given_up += spans;
+    if (!self->stats.failing && !self->leaving && item)
+      snprintf (self->stats.why, sizeof self->stats.why,
+                "it is slower than what comes in: %u spans wait for it already",
+                (unsigned) (WEFT_EXPORT_SPANS_MAX - self->room));
   }
   pthread_mutex_unlock (&self->mutex);
   if (!taken) {

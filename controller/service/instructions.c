@@ -236,10 +236,11 @@ ctl_standing_t ctl_instructions_standing (const ctl_instructions_t *self, uint32
 {
   int live = 0;
   const weft_instruction_t *instruction = ctl_instructions_find (self, number, &live);
-  if (!instruction || !ctl_instruction_selects (instruction, instance))
+  int has_left = instance->presence == CTL_INSTANCE_LEFT;
+  if (!instruction || (live && has_left) || !ctl_instruction_selects (instruction, instance))
     return CTL_STANDING_NONE;
-  if (instance->presence == CTL_INSTANCE_LEFT)
-    return live ? CTL_STANDING_NONE : CTL_STANDING_ACKED;
+  if (has_left)
+    return CTL_STANDING_ACKED;
   uint64_t since = live ? self->live_term[live_index (self, number)].epoch
                         : self->stopped_epoch[stopped_index (self, number)];
   return instance->epoch >= since ? CTL_STANDING_ACKED : CTL_STANDING_SILENT;

@@ -67,12 +67,8 @@ static int read_scope (const json_t *request, scope_t *ret_scope, ctl_reply_t *r
 static int would_start (const filter_t *self, const ctl_execution_t *execution)
 {
   const ctl_instance_t *instance = NULL;
-  for (uint32_t n = 0; n < ctl_instances_count (self->house->instances) && execution->count && !instance;
-       n++) {
-    const ctl_instance_t *one = ctl_instances_at (self->house->instances, n);
-    if (memcmp (one->uuid, execution->subtasks[0].instance, WEFT_UUID_SIZE) == 0)
-      instance = one;
-  }
+  if (execution->count)
+    instance = ctl_instances_find (self->house->instances, execution->subtasks[0].instance);
   for (uint32_t n = 0; instance && n < self->scope->instruction_count; n++) {
     int live = 0;
     const weft_instruction_t *one =

@@ -276,6 +276,50 @@ static int answer_stop (ctl_house_t *house, const json_t *request, ctl_reply_t *
 
 /* ---- instances ---------------------------------------------------------- */
 
+static int has_pid (const json_t *pids, int64_t pid)
+{
+  for (size_t n = 0; n < json_array_size (pids); n++)
+    if (json_integer_value (json_array_get (pids, n)) == pid)
+      return 1;
+  return 0;
+}
+
+static int has_uuid (const json_t *uuids, const uint8_t uuid[WEFT_UUID_SIZE])
+{
+  char text[37];
+  weft_uuid_put (text, uuid);
+  for (size_t n = 0; n < json_array_size (uuids); n++) {
+    const char *one = json_string_value (json_array_get (uuids, n));
+    if (one && strcmp (one, text) == 0)
+      return 1;
+  }
+  return 0;
+}
+
+/* Where it was told for how long: an age of 0 or more. */
+static int is_older (const ctl_instance_t *instance, const json_t *ms)
+{
+  uint64_t now_ns = weft_mono_ns (), age_ns = now_ns > instance->seen_ns ? now_ns - instance->seen_ns : 0;
+  return json_is_integer (ms) && json_integer_value (ms) >= 0 &&
+         age_ns / WEFT_NS_PER_MS > (uint64_t) json_integer_value (ms);
+}
+
+/* A pid is given again: with one, who has left is not meant. */
+static int is_asked_for (const json_t *request, const ctl_instance_t *instance)
+{
+  const json_t *uuids = json_object_get (request, "uuids"), *pids = json_object_get (request, "pids");
+  int here = instance->presence != CTL_INSTANCE_LEFT;
+  if (!here && is_older (instance, json_object_get (request, "recent_ms")))
+    return 0;
+  if (json_is_true (json_object_get (request, "present")) && !here)
+    return 0;
+  if (json_is_true (json_object_get (request, "notable")) && !ctl_instance_is_notable (instance))
+    return 0;
+  if (pids && (!here || !has_pid (pids, instance->pid)))
+    return 0;
+  return !uuids || has_uuid (uuids, instance->uuid);
+}
+
 static int answer_instances (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
 {
   json_t *list = json_array ();
@@ -283,6 +327,8 @@ static int answer_instances (ctl_house_t *house, const json_t *request, ctl_repl
   const weft_instruction_t *live = ctl_instructions_live (house->instructions, &live_count);
   for (uint32_t n = 0; n < ctl_instances_count (house->instances); n++) {
     const ctl_instance_t *instance = ctl_instances_at (house->instances, n);
+    if (!is_asked_for (request, instance))
+      continue;
     json_t *json = ctl_json_instance (instance), *numbers = json_array ();
     for (uint32_t i = 0; i < live_count; i++)
       if (ctl_instructions_standing (house->instructions, live[i].number, instance) == CTL_STANDING_ACKED)
@@ -341,21 +387,9 @@ static int answer_losses (ctl_house_t *house, const json_t *request, ctl_reply_t
 
 static int wants_detach (const json_t *request, const ctl_instance_t *instance)
 {
-  if (json_is_true (json_object_get (request, "all")))
-    return 1;
-  char uuid[37];
-  weft_uuid_put (uuid, instance->uuid);
-  const json_t *list = json_object_get (request, "uuids");
-  for (size_t n = 0; n < json_array_size (list); n++) {
-    const char *wanted = json_string_value (json_array_get (list, n));
-    if (wanted && strcmp (wanted, uuid) == 0)
-      return 1;
-  }
-  list = json_object_get (request, "pids");
-  for (size_t n = 0; n < json_array_size (list); n++)
-    if (json_integer_value (json_array_get (list, n)) == instance->pid)
-      return 1;
-  return 0;
+  return json_is_true (json_object_get (request, "all")) ||
+         has_uuid (json_object_get (request, "uuids"), instance->uuid) ||
+         has_pid (json_object_get (request, "pids"), instance->pid);
 }
 
 void ctl_request_leave (ctl_house_t *house, ctl_instance_t *instance)

@@ -5,7 +5,9 @@
  * where the request asks for them.
  *
  *   ping                                   -> version, pid, controller, epoch
- *   instances                              -> instances[]
+ *   instances   uuids[] pids[] present notable recent_ms -> instances[]: all, or those that each one given
+ *               lets through: one of these; one that has not left; or of which something is missing; or
+ *               that was heard within this time
  *   losses                                 -> intervals[]
  *   instruct    actions[] selectors[] match sample[2] max carrier embed_to networks[] header excludes[]
  *               lease_ms for_ms            -> number, epoch

@@ -7,6 +7,7 @@
 #include "../../common/status.h"
 #include "mix.h"
 #include "names.h"
+#include "task.h"
 
 #define SLOTS (WEFT_INSTANCES_MAX * 2u) /* power of two, at most half full */
 
@@ -197,6 +198,13 @@ uint32_t ctl_instances_count (const ctl_instances_t *self)
 ctl_instance_t *ctl_instances_at (ctl_instances_t *self, uint32_t index)
 {
   return index < self->count ? self->instance[index] : NULL;
+}
+
+int ctl_instance_is_notable (const ctl_instance_t *instance)
+{
+  if (instance->presence != CTL_INSTANCE_LEFT)
+    return 1;
+  return !instance->replayed && (instance->tail_since_ns || ctl_losses_sum (instance->losses) > 0);
 }
 
 void ctl_instances_silent (ctl_instance_t *instance)

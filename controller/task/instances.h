@@ -73,6 +73,9 @@ int ctl_instances_touch (ctl_instances_t *self, const uint8_t uuid[WEFT_UUID_SIZ
                          ctl_instance_t **ret_instance);
 uint32_t ctl_instances_count (const ctl_instances_t *self);
 ctl_instance_t *ctl_instances_at (ctl_instances_t *self, uint32_t index);
+/* Whether it is of interest though it may have left: something of it is missing. One out of a recording never
+ * was here. */
+int ctl_instance_is_notable (const ctl_instance_t *instance);
 /* It has been silent for long, without a BYE: what it wrote after its last word is unknown. */
 void ctl_instances_silent (ctl_instance_t *instance);
 /* Instances whose tail is unknown somewhere in the window. */

@@ -143,12 +143,31 @@ static span_t *span_new (ctl_otlp_t *self, const ctl_span_t *told)
   return span;
 }
 
-static void set_error (span_t *span, ctl_attributes_t *attributes, const char *type)
+/* For people; by the conventions none where the HTTP status says it. */
+static const char *const messages[] = {
+    [WEFT_ERROR_REFUSED] = "the connection was refused",
+    [WEFT_ERROR_TIMEOUT] = "no answer within the time that the caller waits",
+    [WEFT_ERROR_RESET] = "the connection was reset before the answer was complete",
+    [WEFT_ERROR_CLOSED] = "the connection was closed before the answer was complete",
+};
+
+/* `message` may be NULL. */
+static void set_error (span_t *span, ctl_attributes_t *attributes, const char *type, const char *message)
 {
   otlp__status__init (&span->status);
   span->status.code = OTLP__CODE__CODE_ERROR;
+  if (message)
+    span->status.message = (char *) (uintptr_t) message;
   span->pb.status = &span->status;
   ctl_attributes_part (attributes, "error.type", type, strlen (type));
+}
+
+/* One that is open has not failed (yet). */
+static void set_no_answer (span_t *span, ctl_attributes_t *attributes, uint8_t error)
+{
+  if (error && error != WEFT_ERROR_OPEN)
+    set_error (span, attributes, ctl_error_text (error),
+               error < sizeof messages / sizeof *messages ? messages[error] : NULL);
 }
 
 /* By the conventions a server has failed from 500 on, a client from 400 on. */
@@ -160,7 +179,7 @@ static void set_http_status (span_t *span, ctl_attributes_t *attributes, uint16_
   ctl_attributes_number (attributes, "http.response.status_code", status);
   snprintf (text, sizeof text, "%u", status);
   if (status >= failed && !span->pb.status)
-    set_error (span, attributes, text);
+    set_error (span, attributes, text, NULL);
 }
 
 /* What is known of the task as a whole stands at its top. */
@@ -181,8 +200,10 @@ static void put_task (ctl_attributes_t *attributes, const ctl_execution_t *execu
     ctl_attributes_number (attributes, "weft.truncated", execution->truncated);
   if (execution->hosts > 1) {
     ctl_attributes_number (attributes, "weft.hosts", execution->hosts);
-    ctl_attributes_text (attributes, "weft.clock", "raw");
+    ctl_attributes_text (attributes, "weft.clock", execution->aligned ? "aligned" : "raw");
   }
+  if (execution->aligned)
+    ctl_attributes_number (attributes, "weft.clock_uncertainty_ns", execution->clock_uncertainty_ns);
   if (orphan)
     ctl_attributes_text (attributes, "weft.orphan.origin", execution->origin);
 }
@@ -207,8 +228,7 @@ static void put_opaque (ctl_attributes_t *attributes, const ctl_subtask_t *leaf)
 static void put_client (span_t *span, ctl_attributes_t *attributes, const ctl_subtask_t *subtask)
 {
   int leaf = ctl_subtask_is_leaf (subtask);
-  if (subtask->error && subtask->error != WEFT_ERROR_OPEN)
-    set_error (span, attributes, ctl_error_text (subtask->error));
+  set_no_answer (span, attributes, subtask->error);
   if (subtask->hop == CTL_HOP_OPAQUE) {
     put_opaque (attributes, subtask);
   } else {
@@ -228,8 +248,8 @@ static void put_server (span_t *span, ctl_attributes_t *attributes, const ctl_su
                         int has_request)
 {
   /* An error of both sides is the sender's where this one has answered. */
-  if (subtask->error && subtask->error != WEFT_ERROR_OPEN && (!has_request || !subtask->status))
-    set_error (span, attributes, ctl_error_text (subtask->error));
+  if (!has_request || !subtask->status)
+    set_no_answer (span, attributes, subtask->error);
   ctl_attributes_http (attributes, subtask->name, "http.route");
   set_http_status (span, attributes, subtask->status, 500);
   ctl_attributes_number (attributes, "weft.self_ns", subtask->self_ns);
@@ -284,6 +304,8 @@ static int add_span (const ctl_span_t *told, void *arg)
     return WEFT_E_NOMEM;
   span->pb.name = (char *) (uintptr_t) name;
   ctl_attributes_text (&attributes, "weft.hop", ctl_hop_text (subtask->hop));
+  if (told->shift_ns)
+    ctl_attributes_signed (&attributes, "weft.clock_shift_ns", told->shift_ns);
   if (told->is_client)
     put_client (span, &attributes, subtask);
   else

@@ -56,13 +56,18 @@ void ctl_attributes_part (ctl_attributes_t *self, const char *key, const char *t
   ctl_attributes_text (self, key, copy);
 }
 
-void ctl_attributes_number (ctl_attributes_t *self, const char *key, uint64_t number)
+void ctl_attributes_signed (ctl_attributes_t *self, const char *key, int64_t number)
 {
   Otlp__Value *value = put (self, key);
   if (!value)
     return;
   value->value_case = OTLP__VALUE__VALUE_NUMBER;
-  value->number = number > INT64_MAX ? INT64_MAX : (int64_t) number;
+  value->number = number;
+}
+
+void ctl_attributes_number (ctl_attributes_t *self, const char *key, uint64_t number)
+{
+  ctl_attributes_signed (self, key, number > INT64_MAX ? INT64_MAX : (int64_t) number);
 }
 
 void ctl_attributes_flag (ctl_attributes_t *self, const char *key, int flag)

@@ -25,6 +25,7 @@ void ctl_attributes_text (ctl_attributes_t *self, const char *key, const char *t
 /* The first `size` bytes of it. */
 void ctl_attributes_part (ctl_attributes_t *self, const char *key, const char *text, size_t size);
 void ctl_attributes_number (ctl_attributes_t *self, const char *key, uint64_t number);
+void ctl_attributes_signed (ctl_attributes_t *self, const char *key, int64_t number);
 void ctl_attributes_flag (ctl_attributes_t *self, const char *key, int flag);
 /* A copy of the list in the pool. NULL when anything has failed. */
 Otlp__KeyValue **ctl_attributes_done (ctl_attributes_t *self);

@@ -246,6 +246,17 @@ static void put_id (FILE *out, const char *key, uint64_t id)
     fprintf (out, ",\"%s\":\"%016" PRIx64 "\"", key, id);
 }
 
+/* What is known of the task as a whole stands at its top. */
+static void put_task (FILE *out, const ctl_execution_t *execution)
+{
+  fprintf (out, ",\"kind\":\"%s\",\"complete\":%s", execution->kind == CTL_KIND_ORPHAN ? "orphan" : "task",
+           execution->complete ? "true" : "false");
+  if (execution->hosts > 1)
+    fprintf (out, ",\"hosts\":%u,\"clock\":\"%s\"", execution->hosts, execution->aligned ? "aligned" : "raw");
+  if (execution->aligned)
+    fprintf (out, ",\"clock_uncertainty_ns\":%" PRIu64, execution->clock_uncertainty_ns);
+}
+
 static void put_args (FILE *out, const ctl_execution_t *execution, const item_t *item)
 {
   const ctl_subtask_t *subtask = &execution->subtasks[item->subtask];
@@ -277,8 +288,7 @@ static void put_args (FILE *out, const ctl_execution_t *execution, const item_t 
       fputs (",\"critical\":true", out);
   }
   if (item->subtask == 0 && item->request == NOTHING)
-    fprintf (out, ",\"kind\":\"%s\",\"complete\":%s", execution->kind == CTL_KIND_ORPHAN ? "orphan" : "task",
-             execution->complete ? "true" : "false");
+    put_task (out, execution);
   fputc ('}', out);
 }
 

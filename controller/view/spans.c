@@ -119,6 +119,7 @@ static ctl_span_t client_span (const look_t *look, uint32_t index)
                      .parent = caller_id (look, subtask),
                      .start_ns = leaf ? subtask->start_ns : subtask->sent_ns,
                      .end_ns = leaf ? subtask->end_ns : subtask->answered_ns,
+                     .shift_ns = leaf ? subtask->shift_ns : subtask->sender_shift_ns,
                      .subtask = index,
                      .is_top = index == 0,
                      .owner = sender_of (look, index)};
@@ -133,6 +134,7 @@ static ctl_span_t server_span (const look_t *look, uint32_t index)
                      .parent = request_id (subtask),
                      .start_ns = subtask->start_ns,
                      .end_ns = subtask->end_ns,
+                     .shift_ns = subtask->shift_ns,
                      .subtask = index,
                      .has_request = sent,
                      .request = sent ? told_for (look, index) : index,

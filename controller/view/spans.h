@@ -40,6 +40,7 @@ typedef struct {
   int is_client;
   uint64_t id, parent; /* parent 0: none */
   uint64_t start_ns, end_ns;
+  int64_t shift_ns; /* what both are ahead of the clock of their own host */
   uint32_t subtask; /* its index; of a CLIENT span the one that it led to, or the leaf */
   int has_request;  /* of a SERVER span: there is a CLIENT span of the request that led to it, … */
   uint32_t request; /* … told for this subtask */

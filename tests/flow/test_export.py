@@ -18,6 +18,7 @@ from test_bad_input import one_line
 
 TREES = 40
 FIELDS = "OTEL_EXPORTER_OTLP_HEADERS"
+PACKING = "OTEL_EXPORTER_OTLP_COMPRESSION"
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +82,7 @@ def wanted_resource(span, names):
     return {key: value for key, value in found.items() if value}
 
 
-OF_TASKS = re.compile(r"weft\.(kind|complete|hops\..*|orphan\.origin|truncated|hosts|clock)$")
+OF_TASKS = re.compile(r"weft\.(kind|complete|hops\..*|orphan\.origin|truncated|hosts|clock|clock_uncertainty_ns)$")
 COMPUTED = {"weft.self_ns", "weft.critical", "weft.cpu_ns"}
 
 
@@ -143,6 +144,32 @@ def test_more_than_a_page(stage, controller, rng):
     trace = json.loads(done.stdout)
     tasks = {event["args"]["task"] for event in perfetto.slices(trace)}
     assert len(tasks) == 2001 and int(trace["otherData"]["start_ns"]) - WALL == starts[2000]
+
+
+@pytest.mark.parametrize("ahead_ns", [-7_200_000_000_000, 40_000_000], ids=["hours-behind", "ms-ahead"])
+def test_times_of_two_hosts(stage, controller, rng, ahead_ns):
+    """They stand on one clock, within what they are said to be off; the other host's own time can be told."""
+    forest, task, network_ns = Forest(rng, 0), rng.randbytes(16), 1_000_000
+    top, asked, served = forest.add_far_call(task, ahead_ns, network_ns)
+    forest.write(stage.directory / "two.weftr")
+    stage.json("replay", stage.directory / "two.weftr", "--speed", "max")
+    processes.wait_until(lambda: stage.json("tasks", "--each"), 10, "the task", 0.1)
+    path = stage.directory / "two.otlp"
+    stage.weft("export", "--format", "otlp", "-o", path, "all")
+    found = otlp.by_id(otlp.spans(otlp.decode(path.read_bytes())))
+    at_top, at_far = found[task, top.id].attributes, found[task, served.id]
+    assert (at_top["weft.clock"], at_top["weft.hosts"]) == ("aligned", 2)
+    uncertainty, shift = at_top["weft.clock_uncertainty_ns"], at_far.attributes["weft.clock_shift_ns"]
+    assert 0 < uncertainty <= asked.end_ns - asked.start_ns, uncertainty
+    assert abs(shift + ahead_ns) <= network_ns, "as long one way as the other: the middle is near"
+    for span in (top, asked):
+        told = found[task, span.id]
+        assert told.span.start_time_unix_nano == span.start_ns + WALL and "weft.clock_shift_ns" not in told.attributes
+    for told, true in ((at_far.span.start_time_unix_nano, served.start_ns), (at_far.span.end_time_unix_nano, served.end_ns)):
+        assert told - shift == true + WALL + ahead_ns and asked.start_ns + WALL <= told <= asked.end_ns + WALL
+    stage.weft("export", "--format", "perfetto", "-o", path, "all")
+    (told,) = [event["args"] for event in perfetto.slices(perfetto.load(path)) if "clock" in event["args"]]
+    assert (told["clock"], told["clock_uncertainty_ns"], told["hosts"]) == ("aligned", uncertainty, 2)
 
 
 # ---- live ------------------------------------------------------------------
@@ -214,6 +241,24 @@ def test_what_a_collector_takes_in_part_is_counted(stage, forest):
         collector.script.append(answer)
         one_line_of = stage.weft("export", "--format", "otlp", "--to", collector.url, "all", check=False)
         assert one_line_of.returncode == 1 and "would not take 7" in one_line_of.stderr and "too old" in one_line_of.stderr
+
+
+def test_a_slow_collector_gets_all_in_its_own_time(stage, forest):
+    """A second for each message: what comes meanwhile waits, is shown as waiting, and holds nobody up."""
+    with otlp.Collector([1.0] * 50) as collector:
+        stage.controller("--otlp", collector.url)
+        names = replay(stage, forest)
+        stats(stage, r"[1-9]\d* waiting")
+        again = Forest(stage.rng, 200)
+        again.write(stage.directory / "again.weftr")
+        stage.json("replay", stage.directory / "again.weftr", "--speed", "max", timeout=10)
+        wanted = len(forest.spans) + len(again.spans)
+        stats(stage, rf" {wanted} sent, 0 rejected, 0 given up, 0 waiting$", 60)
+        found = [told for told in collector.spans() if told.span.trace_id in forest.tops]
+        same(forest, found, names)
+        gaps = [b - a for a, b in zip(collector.at, collector.at[1:])]
+        assert all(gap >= 0.9 for gap in gaps), gaps
+        assert (stage.directory / "controller.out").read_text() == ""
 
 
 @pytest.mark.parametrize("dead", ["refuses", "silent"])
@@ -316,6 +361,20 @@ def test_fields_of_a_vendor(stage, controller, forest):
 # ---- bad input -------------------------------------------------------------
 
 
+def test_packed(stage, controller, forest):
+    """The same spans in fewer bytes where the environment says gzip, and as they are where it says nothing."""
+    names, sizes = replay(stage, forest), {}
+    for packing in ("gzip", "none"):
+        with otlp.Collector() as collector:
+            stage.weft("export", "--format", "otlp", "--to", collector.url, "all", env={PACKING: packing})
+            same(forest, collector.spans(), names)
+            assert collector.fields.get("Content-Encoding") == {"gzip": "gzip"}.get(packing)
+            sizes[packing] = collector.received
+    assert sizes["gzip"] * 3 < sizes["none"], sizes
+    one_line(stage.weft("export", "--format", "otlp", "--to", "http://127.0.0.1:4318", "all", check=False, env={PACKING: "zstd"}),
+             PACKING, "'zstd'", "gzip or none")
+
+
 def test_bad_url(stage):
     for url in "", "127.0.0.1:4318", "ftp://127.0.0.1/", "http://", "http://127.0.0.1:99999", "localhost":
         for verb in ["export", "--format", "otlp", "all", "--to"], ["controller", "--otlp"]:
@@ -381,7 +440,7 @@ def wait_traces(server, forest):
 
 
 def same_in_jaeger(forest, traces):
-    """Ids, parents, names, kinds, services, times and durations (it keeps microseconds), errors."""
+    """Ids, parents, links, names, kinds, services, times and durations (it keeps microseconds), errors."""
     for task, spans in forest.by_task().items():
         trace = traces[task]
         found = {int(span["spanID"], 16): span for span in trace["spans"]}
@@ -391,6 +450,10 @@ def same_in_jaeger(forest, traces):
             tags = {tag["key"]: tag["value"] for tag in seen["tags"]}
             parents = [int(r["spanID"], 16) for r in seen["references"] if r["refType"] == "CHILD_OF" and r["traceID"] == task.hex()]
             assert parents == [span.parent] * bool(span.parent), span
+            linked = {int(r["spanID"], 16) for r in seen["references"] if r["refType"] == "FOLLOWS_FROM"}
+            assert linked == {other for other, _ in span.links}, span
+            assert tags["otel.scope.name"] == "weft" and tags["weft.hop"] == span.hop, span
+            assert bool(tags.get("otel.status_description")) == (span.failed and bool(span.error)), span
             assert seen["operationName"] == span.name and tags["span.kind"] == {SERVER: "server", CLIENT: "client"}[span.kind]
             assert seen["startTime"] == (span.start_ns + WALL) // 1000, span
             assert seen["duration"] == (span.end_ns - span.start_ns) // 1000, span

@@ -30,6 +30,8 @@ class Instance:
     version: str
     pid: int
     host: str
+    boot: bytes = b"B" * 16  # its kernel
+    ahead_ns: int = 0  # of its wall clock
 
 
 @dataclasses.dataclass
@@ -127,6 +129,19 @@ class Forest:
         self.tops[task] = top, "task"
         self._children(task, top, instance, start, end, 0)
 
+    def add_far_call(self, task, ahead_ns, network_ns):
+        """One request to a host whose clock is ahead; spans in true times."""
+        near, far = self.instances[:2]
+        far.boot, far.ahead_ns, far.host = b"C" * 16, ahead_ns, "far"
+        name, start, end, top, request, subtask = NAMES[0], BOOT_NS, BOOT_NS + 90_000_000, self._id(), self._id(), self._id()
+        sent, answered = start + 10_000_000, end - 10_000_000
+        self._report(near, CAPTURE, ROOT, task, 0, top, start, end, name, status=200)
+        self._report(near, EMBED, 0, task, request, top, sent, answered, name, status=200)
+        self._report(far, CAPTURE, 0, task, request, subtask, sent + network_ns, answered - network_ns, name, status=200)
+        return [self._span(Span(task, *rest, owner=owner)) for owner, *rest in (
+            (near, top, 0, SERVER, name, start, end), (near, request, top, CLIENT, name, sent, answered),
+            (far, subtask, request, SERVER, name, sent + network_ns, answered - network_ns))]
+
     def _orphan(self, task, instance, start, end, name, status):
         rng = self.rng
         sender, request, subtask, reason = rng.choice(self.instances), self._id(), self._id(), rng.choice(list(REASONS))
@@ -210,7 +225,7 @@ class Forest:
 
     def _hello(self, instance, start):
         return recording.Frame(msgpack.packb([1, 1, recording.HELLO, {
-            "instance": instance.uuid, "start": start, "boot": b"B" * 16, "epoch": 1, "pid": instance.pid, "vm": instance.vm,
+            "instance": instance.uuid, "start": start, "boot": instance.boot, "epoch": 1, "pid": instance.pid, "vm": instance.vm,
             "service": instance.service, "version": instance.version, "host": instance.host}]))
 
     @staticmethod
@@ -221,8 +236,8 @@ class Forest:
                 names[fields[15]] = len(names)
                 entries.append(as_string(fields[15]))
             entries.append(as_report(fields[:15] + [names[fields[15]]] + fields[16:]))
-        head = (bytes([0x9D, 1, 1, recording.BATCH]) + bin16(instance.uuid) + bin16(start) + bin16(b"B" * 16) + u64(number)
-                + b"\x92" + u64(BOOT_NS) + u64(REAL_NS) + u64(BOOT_NS) + u64(BOOT_NS + 10**9)
+        head = (bytes([0x9D, 1, 1, recording.BATCH]) + bin16(instance.uuid) + bin16(start) + bin16(instance.boot) + u64(number)
+                + b"\x92" + u64(BOOT_NS) + u64(REAL_NS + instance.ahead_ns) + u64(BOOT_NS) + u64(BOOT_NS + 10**9)
                 + struct.pack(">BI", 0xCE, len(reports)) + b"\x98" + 8 * u64(0) + struct.pack(">BI", 0xDD, len(entries)))
         return recording.Frame(head + b"".join(entries))
 

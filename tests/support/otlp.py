@@ -2,6 +2,7 @@
 """An OTLP/HTTP collector of the tests: decodes with OpenTelemetry's own protobuf classes (PyPI
 opentelemetry-proto, below build/), which share nothing with weft's encoder."""
 import collections
+import gzip
 import http.server
 import sys
 import threading
@@ -68,6 +69,7 @@ class Collector:
         self.script, self.requests, self.paths = list(script), [], []
         self.fields = {}  # of the last message
         self.at = []  # when each message came
+        self.received = 0  # bytes of bodies
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -75,6 +77,9 @@ class Collector:
 
             def do_POST(self):
                 data = self.rfile.read(int(self.headers["Content-Length"]))
+                outer.received += len(data)
+                if self.headers["Content-Encoding"] == "gzip":
+                    data = gzip.decompress(data)
                 outer.answer(self, data)
 
             def log_message(self, *unused):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks a trace against what the Trace Event Format and Perfetto's reader of it ask for."""
+"""Checks a trace against what the Trace Event Format and Perfetto's reader of it ask for. Perfetto's own trace
+processor would be better still, but no package registry has it: the `perfetto` of PyPI fetches the program from
+a site of its own at its first use, and tests reach registries only."""
 import collections
 import decimal
 import json

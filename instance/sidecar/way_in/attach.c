@@ -38,6 +38,13 @@ typedef struct {
   result_t result;
 } teller_t;
 
+/* What the foreground waits for. */
+typedef struct {
+  pid_t pid;
+  uint64_t began_ns;
+  int shown; /* stderr is a terminal, and nobody parses what is printed */
+} waiting_t;
+
 static void tell (teller_t *teller)
 {
   if (teller->fd < 0)
@@ -177,21 +184,34 @@ static int start (const car_attach_options_t *options, pid_t pid)
   return ends[0];
 }
 
-static int receive (int fd, result_t *ret_result)
+/* One that takes long is named to whoever sits there. 1: something stands on the line. */
+static int say_joining (const waiting_t *waiting, uint64_t now_ns)
+{
+  uint64_t ms = (now_ns - waiting->began_ns) / WEFT_NS_PER_MS;
+  if (!waiting->shown || ms < CAR_ATTACH_SAY_MS)
+    return 0;
+  fprintf (stderr, "\r\033[Kjoining %d: %.1f s", (int) waiting->pid, (double) ms / 1000);
+  return 1;
+}
+
+static int receive (int fd, const waiting_t *waiting, result_t *ret_result)
 {
   uint64_t until_ns = weft_mono_ns () + CAR_ATTACH_WAIT_MS * WEFT_NS_PER_MS;
-  for (;;) {
-    uint64_t now = weft_mono_ns ();
+  int said = 0, rc = WEFT_E_TIMEOUT;
+  for (uint64_t now; rc == WEFT_E_TIMEOUT && (now = weft_mono_ns ()) < until_ns;) {
     struct pollfd item = {.fd = fd, .events = POLLIN};
-    if (now >= until_ns)
-      return WEFT_E_TIMEOUT;
-    if (poll (&item, 1, (int) ((until_ns - now) / WEFT_NS_PER_MS) + 1) < 1)
+    if (poll (&item, 1, CAR_ATTACH_STEP_MS) < 1) {
+      said |= say_joining (waiting, now);
       continue;
+    }
     ssize_t got = read (fd, ret_result, sizeof *ret_result);
     if (got < 0 && errno == EINTR)
       continue;
-    return got == (ssize_t) sizeof *ret_result ? 0 : WEFT_E_GONE;
+    rc = got == (ssize_t) sizeof *ret_result ? 0 : WEFT_E_GONE;
   }
+  if (said)
+    fputs ("\r\033[K", stderr);
+  return rc;
 }
 
 static void print_joined (const car_attach_options_t *options, pid_t pid, const result_t *result)
@@ -219,11 +239,13 @@ unsigned car_attach (const car_attach_options_t *options, const pid_t *pids, uns
 {
   int fd[CAR_ATTACH_PIDS_MAX];
   unsigned failed = 0;
+  waiting_t waiting = {.shown = !options->json && isatty (STDERR_FILENO), .began_ns = weft_mono_ns ()};
   for (unsigned i = 0; i < count; i++)
     fd[i] = start (options, pids[i]);
   for (unsigned i = 0; i < count; i++) {
     result_t result;
-    int status = fd[i] < 0 ? fd[i] : receive (fd[i], &result);
+    waiting.pid = pids[i];
+    int status = fd[i] < 0 ? fd[i] : receive (fd[i], &waiting, &result);
     if (fd[i] >= 0)
       close (fd[i]);
     if (status == 0 && result.joined) {

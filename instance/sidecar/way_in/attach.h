@@ -10,10 +10,12 @@
 
 #include "../../../common/keys.h"
 
-#define CAR_ATTACH_PIDS_MAX 256
-#define CAR_ATTACH_WAIT_MS  20000 /* for one sidecar: twice the attach protocol, the probe, the controller */
-#define CAR_ATTACH_LEAVING_MS 5000 /* for a sidecar that is about to end */
-#define CAR_ATTACH_PROBE_MS 3000  /* between "loaded" and the probe's memory */
+#define CAR_ATTACH_PIDS_MAX   256
+#define CAR_ATTACH_WAIT_MS    20000 /* for one sidecar: twice the attach protocol, the probe, the controller */
+#define CAR_ATTACH_LEAVING_MS 5000  /* for a sidecar that is about to end */
+#define CAR_ATTACH_SAY_MS     500   /* then whoever waits at a terminal is told so … */
+#define CAR_ATTACH_STEP_MS    100   /* … so often */
+#define CAR_ATTACH_PROBE_MS   3000  /* between "loaded" and the probe's memory */
 
 typedef struct {
   const char *service, *controller;

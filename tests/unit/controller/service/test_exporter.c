@@ -143,6 +143,7 @@ static void test_a_silent_collector (void **state)
   ctl_exporter_stats_t stats = stats_of (exporter);
   assert_true (stats.waiting <= WEFT_EXPORT_SPANS_MAX && stats.waiting > WEFT_EXPORT_SPANS_MAX - SPANS);
   assert_int_equal (stats.waiting + stats.given_up, many * SPANS);
+  assert_non_null (strstr (stats.why, "slower than what comes in"));
   uint64_t start_ns = weft_mono_ns ();
   ctl_exporter_end (exporter);
   assert_true (weft_mono_ns () - start_ns < (WEFT_EXPORT_END_MS + 5000) * WEFT_NS_PER_MS);

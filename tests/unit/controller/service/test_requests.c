@@ -246,6 +246,51 @@ static void test_defaults (void **state)
   assert_int_equal (ctl_instructions_next_ns (self->house.instructions), 0);
 }
 
+/* The first bytes of the uuids that come back for it, in their order. */
+static void assert_instances (fixture_t *self, const char *which, const char *wanted)
+{
+  char text[200], found[32] = "";
+  snprintf (text, sizeof text, "{\"op\": \"instances\"%s}", which);
+  ctl_reply_t reply = ask (self, text);
+  const json_t *list = json_object_get (reply.body, "instances");
+  assert_true (json_is_array (list) && json_array_size (list) < sizeof found);
+  for (size_t n = 0; n < json_array_size (list); n++)
+    found[n] = json_string_value (json_object_get (json_array_get (list, n), "instance"))[1];
+  assert_string_equal (found, wanted);
+  ctl_reply_clear (&reply);
+}
+
+/* A controller remembers those that have left: who asks for a pid wants none of them. */
+static void test_only_the_instances_that_are_asked_for (void **state)
+{
+  fixture_t *self = *state;
+  for (uint8_t n = 1; n <= 6; n++)
+    join (self, n, "front", n <= 2 ? 77 : 100 + n);
+  ctl_instance_t *all[7];
+  for (uint8_t n = 1; n <= 6; n++) {
+    const uint8_t uuid[WEFT_UUID_SIZE] = {n};
+    all[n] = ctl_instances_find (self->house.instances, uuid);
+    if (n != 2)
+      all[n]->presence = n == 6 ? CTL_INSTANCE_SILENT : CTL_INSTANCE_LEFT;
+  }
+  all[4]->losses[WEFT_LOSS_RING_FULL] = 1;
+  all[5]->losses[WEFT_LOSS_RING_FULL] = all[5]->replayed = 1;
+  assert_instances (self, "", "123456");
+  assert_instances (self, ", \"present\": true", "26");
+  assert_instances (self, ", \"notable\": true", "246");
+  assert_instances (self, ", \"pids\": [77, 103, 5]", "2");
+  assert_instances (self, ", \"pids\": []", "");
+  assert_instances (self, ", \"uuids\": [\"01000000-0000-0000-0000-000000000000\", 3]", "1");
+  assert_instances (self, ", \"uuids\": [\"06000000-0000-0000-0000-000000000000\"], \"pids\": [77]", "");
+  all[1]->seen_ns -= 5000 * WEFT_NS_PER_MS;
+  all[2]->seen_ns -= 5000 * WEFT_NS_PER_MS; /* there, and silent for a while */
+  assert_instances (self, ", \"recent_ms\": 4000", "23456");
+  assert_instances (self, ", \"recent_ms\": 600000", "123456");
+  assert_instances (self, ", \"recent_ms\": -1", "123456");
+  all[3]->tail_since_ns = 1;
+  assert_instances (self, ", \"notable\": true", "2346");
+}
+
 static void test_instances_and_detach (void **state)
 {
   fixture_t *self = *state;
@@ -482,6 +527,7 @@ int main (void)
       TEST (test_instruction_from_sent_to_stopped),
       TEST (test_whom_and_which),
       TEST (test_defaults),
+      TEST (test_only_the_instances_that_are_asked_for),
       TEST (test_instances_and_detach),
       TEST (test_claims),
       TEST (test_detach_when_free),
