@@ -61,6 +61,7 @@ typedef struct {
   XX (WAIT, "wait")       /* longer in itself, without the CPU: a lock, a pool, a sleep */                   \
   XX (QUEUE, "queue")     /* longer before a thread of the callee took it up */                              \
   XX (NETWORK, "network") /* longer on the way */                                                            \
+  XX (HELD, "held")       /* longer before a thread took it up, and in itself: threads are held up */        \
   XX (OPAQUE, "opaque")   /* longer waits for a peer that is not spoken to */
 typedef enum {
 #define XX(name, text) CTL_WHY_##name,
@@ -94,6 +95,8 @@ typedef struct {
   ctl_hop_t hop;
   uint64_t more_ns;           /* mean of the slowest minus mean of the middle half, on the critical path */
   uint64_t each_ns, usual_ns; /* of one call: in the slowest, in the middle half */
+  uint64_t before_ns;         /* of more_ns: before it is taken up */
+  ctl_why_kind_t own;         /* of HELD: what it is longer in itself is this kind */
   double calls, usual_calls;  /* in one execution */
   double failed;              /* of `calls`: without a regular answer, 5xx, 429, or received twice */
 } ctl_why_cause_t;
