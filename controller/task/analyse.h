@@ -37,7 +37,7 @@ typedef struct {
   /* Means in one execution, too: */
   uint64_t children_ns; /* that it waited for its calls to others; parallel ones count once */
   uint64_t network_ns;  /* between caller and callee, both ways; 0 where that is not known */
-  uint64_t queue_ns;    /* of it, on one host: what the way there took longer than the way back */
+  uint64_t queue_ns;    /* of it, within one host: what the way there took longer than the way back */
   uint64_t critical_ns; /* of self and network, what the execution had to wait for: all rows' sum is its
                            duration */
   uint32_t parallel;    /* calls of it that one caller had open at once, at most */
@@ -99,6 +99,7 @@ typedef struct {
   ctl_why_kind_t own;         /* of HELD: what it is longer in itself is this kind */
   double calls, usual_calls;  /* in one execution */
   double failed;              /* of `calls`: without a regular answer, 5xx, 429, or received twice */
+  double apart;               /* of `calls`: between two hosts, where a queue is part of the network */
 } ctl_why_cause_t;
 
 #define CTL_WHY_CAUSES_MAX 3u /* two or three plain sentences */

@@ -83,7 +83,8 @@ const char *ctl_why_verdict_text (ctl_why_verdict_t verdict)
 #define CAUSE_REAL_MAP(XX)                                                                                   \
   XX (calls)                                                                                                 \
   XX (usual_calls)                                                                                           \
-  XX (failed)
+  XX (failed)                                                                                                \
+  XX (apart)
 #define WHY_NUMBER_MAP(XX)                                                                                   \
   XX (slow)                                                                                                  \
   XX (of)                                                                                                    \

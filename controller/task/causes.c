@@ -5,7 +5,7 @@
 
 /* Sums of one group at the places of one key. */
 typedef struct {
-  double calls, failed, self_ns, cpu_ns, queue_ns, network_ns, whole_ns;
+  double calls, failed, apart, self_ns, cpu_ns, queue_ns, network_ns, whole_ns;
   int cpu_known;
 } sums_t;
 
@@ -36,6 +36,7 @@ static sums_t sums_of (const ctl_traits_t *traits, const ctl_sample_t *const *sa
         continue;
       sums.calls += part->calls;
       sums.failed += part->failed;
+      sums.apart += part->apart;
       sums.self_ns += (double) part->critical_self_ns;
       sums.cpu_ns += (double) (part->cpu_ns < part->self_ns ? part->cpu_ns : part->self_ns);
       sums.queue_ns += (double) part->critical_queue_ns;
@@ -125,5 +126,6 @@ void ctl_causes_tell (const ctl_causes_t *self, uint32_t trait, double more_ns, 
                                  .usual_ns = (uint64_t) each (time_of (&usual, kind), usual.calls),
                                  .calls = calls,
                                  .usual_calls = usual_calls,
-                                 .failed = failed};
+                                 .failed = failed,
+                                 .apart = each (slow.apart, self->slow_count)};
 }

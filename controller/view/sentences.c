@@ -118,6 +118,8 @@ static void say_own (text_t *text, const ctl_why_cause_t *cause)
     say (text, ", without the CPU (a lock, a pool, a sleep)");
   if (own == CTL_WHY_QUEUE)
     say (text, " (a queue before its threads, or on the way there)");
+  if (own == CTL_WHY_NETWORK && cause->apart > 0)
+    say (text, " (the network, or a queue there: the clocks of two hosts cannot tell)");
 }
 
 /* Behind "148 ms more": where, and how that comes. */

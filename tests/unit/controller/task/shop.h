@@ -54,6 +54,7 @@ typedef struct {
   int at;          /* place */
   double share;    /* of the executions */
   double extra_ms; /* that it makes them longer, about */
+  int hosts;       /* 2: the planted place is alone on the other one; 3: with its caller */
   /* the execution in hand: */
   ctl_execution_t *out;
   int hit;
@@ -212,6 +213,8 @@ static inline double shop_emit (shop_t *self, int at, uint64_t caller, double se
   subtask->start_ns = (uint64_t) (start_ms * SHOP_MS);
   subtask->end_ns = (uint64_t) (end_ms * SHOP_MS);
   subtask->cpu_ns = (uint64_t) (cpu_ms * SHOP_MS);
+  subtask->host = self->hosts && self->at == at ? 2 : 1;
+  subtask->sender_host = self->hosts == 3 && self->at == at ? 2 : 1;
   if (caller) {
     subtask->sent_ns = (uint64_t) (sent_ms * SHOP_MS);
     subtask->answered_ns = (uint64_t) (answered_ms * SHOP_MS);
@@ -239,7 +242,7 @@ static inline ctl_execution_t *shop_execution (shop_t *self, uint32_t number)
   memcpy (self->out->task + 8, &number, sizeof number);
   self->out->task[15] = 1;
   self->out->name = self->out->origin = "";
-  self->out->hosts = 1;
+  self->out->hosts = self->hosts ? 2 : 1;
   int turn = (int) (1 / (self->share > 0 ? self->share : 1));
   /* a lock that is held makes all wait who come meanwhile: three in a row */
   self->hit = self->cause == SHOP_LOCK ? (int) number % turn < 3 : shop_draw (self) < self->share;
