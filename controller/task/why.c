@@ -23,7 +23,7 @@
 #define WEIGHT          0.25
 #define OUTGROWN        0.4
 #define MOST_WITNESSES  0.6
-#define MOST_FOR_CALLS  0.4 /* of the witnesses; the others may have been held up beside */
+#define MOST_BESIDE     0.4 /* of calls and queues: the others may have been held up beside, or behind */
 #define CHANCE_LEAST    0.05
 #define CHANCE_OF_CALLS 0.02
 #define RARE_CALLS      0.1 /* of all executions come near so many at most */
@@ -275,7 +275,8 @@ static int is_no_chance (work_t *work, uint32_t trait, uint32_t hits)
 static int is_named (work_t *work, uint32_t trait, uint32_t *ret_hits)
 {
   int is_calls = trait % CTL_TRAIT_COUNT == CTL_TRAIT_CALLS;
-  double most = is_calls ? MOST_FOR_CALLS : MOST_WITNESSES;
+  int is_time = !is_calls && trait % CTL_TRAIT_COUNT != CTL_TRAIT_QUEUE && !is_held (trait);
+  double most = is_time ? MOST_WITNESSES : MOST_BESIDE;
   float calls[WITNESSES_MOST];
   uint32_t hits = hits_of (work, trait, calls), queue = trait - CTL_TRAIT_HELD + CTL_TRAIT_QUEUE;
   *ret_hits = hits;

@@ -48,6 +48,7 @@ typedef struct {
   double sigma;    /* of the log-normal noise */
   double load;     /* sigma of what slows down a whole execution */
   double pauses;   /* share of executions that one pause strikes, somewhere */
+  double wake_ms;  /* until a callee takes a request up, about; a pause strikes there, too */
   double whole_ms; /* what an execution takes without noise */
   /* planted: */
   shop_cause_t cause;
@@ -118,9 +119,11 @@ static inline void shop_new (shop_t *self, uint64_t seed)
   }
 }
 
-/* Requests that are not alike: calls that only some of them make, and some more than once. */
+/* Requests that are not alike: calls that only some of them make, and some more than once. And threads that
+ * take their time. */
 static inline void shop_vary (shop_t *self)
 {
+  self->wake_ms = shop_draw (self) < 0.5 ? 0 : 2 * shop_draw (self);
   for (int i = 1; i < self->places; i++) {
     self->place[i].often = shop_draw (self) < 0.5 ? 1 : 0.2 + 0.8 * shop_draw (self);
     self->place[i].most = 1 + shop_below (self, 3);
@@ -196,6 +199,8 @@ static inline double shop_emit (shop_t *self, int at, uint64_t caller, double se
     before_ms = self->extra_ms;
   if (planted && (self->cause == SHOP_HELD || self->cause == SHOP_POOL))
     before_ms = self->extra_ms * shop_draw (self);
+  if (caller && self->wake_ms > 0)
+    before_ms += shop_work (self, self->wake_ms);
   double start_ms = sent_ms + network_ms + before_ms;
   double first_ms = shop_work (self, self->place[at].base_ms / 2);
   double now_ms = failing ? start_ms + first_ms : shop_calls (self, at, id, start_ms + first_ms);
