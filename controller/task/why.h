@@ -13,7 +13,8 @@
  *      and has outgrown its usual share of the time: it makes that share of what this
  *      execution takes longer, and 0.4 of the rest. Where everything takes longer, nothing
  *      counts
- *  Y3  agreement: of the witnesses 0.6 count (0.4 for calls), and four at least; and so many
+ *  Y3  agreement: of the witnesses 0.6 count, and four at least (0.4 for calls and queues, whose
+ *      others may be held up beside or behind); and so many
  *      that chance would do that in one of a hundred names at most. Witnesses are slow
  *      executions, at least half as much as the slowest, that did not end together: one pause
  *      of a VM is one witness, however many requests waited for it. Chance strikes a trait as
