@@ -11,7 +11,7 @@ pool   two threads serve all that comes to a service behind the front: queue (ot
 hop    a hop of the network lies before each service behind the front: network (it is slow for a moment)
 
 A seed draws who stands where, which edge is struck, and how; what is planted is larger than what the slowest take
-without it. Where the machine has become twice as slow since, and nothing is named, both are done once more. One
+without it. Where the machine has become much slower since, and nothing is named, both are done once more. One
 line a run; exit 1 if an answer was not the planted cause, or a uniform system was given one."""
 import argparse
 import dataclasses
@@ -33,13 +33,14 @@ from scenario import plan
 UNIFORM = "uniform"  # comes first in each system: it is the measure
 CAUSES = {"plain": ["slow", "many", "retry", "lock"], "pool": ["queue", "behind"], "hop": ["network"]}
 WORKERS = 2
-SLOW_HOP_S = 0.06  # so long what comes to the hop is slowed down
+SLOW_HOP_S = 0.06  # so long what comes to the hop is slowed down, and as long as a request takes, at least
 BUSY_S = 0.01  # until the pool is
 EVERY = 30  # one request of so many is struck: some 3 %
 REQUESTS = 360
 WARM_UP = 60  # what a VM compiles and loads at first is no property of the requests
 PARALLEL = 4
-DISTURBED = 2
+CLEARLY = 2  # what is planted is so much more than what the slowest take without it
+DISTURBED = 1.5
 CALLS_MOST = 60
 MISSED = "named nothing"
 KINDS = {
@@ -79,7 +80,7 @@ class Planted:
                        for peer, kind, word in zip((first, second, third, third), kinds, words)]
         self._parents = [None, 0, 1, 0]
         self._struck = rng.choice([2, 3]) if cause == "many" else rng.choice([1, 2, 3])
-        self.extra_ms = rng.randint(120, 200) + int(1.3 * slow_ms)
+        self.extra_ms = rng.randint(120, 200) + int(CLEARLY * slow_ms)
         self._calls = max(12, min(CALLS_MOST, int(self.extra_ms / each_ms)))
         self._retries = rng.randint(2, 4)
         self._turn = rng.randrange(EVERY)
@@ -116,16 +117,16 @@ class Planted:
             return [node] * self._calls
         if self.cause == "retry":
             failed = dataclasses.replace(node, status=503, children=[])
-            pause = plan.Node("-", "W", "/", "s%d" % (self.extra_ms // 4), 0, 0, 0)
+            pause = plan.Node("-", "W", "/", "s%d" % (self.extra_ms // self._retries), 0, 0, 0)
             return [failed, pause] * self._retries + [node]
         return [node]
 
 
 class System:
-    """The applications of one drawn scenario on a stage of its own, warm. kind: of CAUSES."""
+    """The applications of one drawn scenario on a stage of its own, warm. kind: of CAUSES. requests: in a run."""
 
-    def __init__(self, stage, seed, kind="plain"):
-        self.stage, self.seed = stage, seed
+    def __init__(self, stage, seed, kind="plain", requests=REQUESTS):
+        self.stage, self.seed, self.requests = stage, seed, requests
         self.drawn = scenario.draw(seed)
         self._hops, self._others = {}, []
         workers = WORKERS if kind == "pool" else 0
@@ -165,7 +166,7 @@ class System:
         """Once, at the edge, or at the service that it leads to."""
         edge = planted.edge()
         if planted.cause == "network":
-            self._hops[edge.caller, edge.callee].be_slow(SLOW_HOP_S, planted.extra_ms / 2000)
+            self._hops[edge.caller, edge.callee].be_slow(max(SLOW_HOP_S, self._usual_ns / 1e9), planted.extra_ms / 2000)
             return
         work = "%s%d" % ("s" if planted.cause == "queue" else "l", planted.extra_ms)
         for _ in range(WORKERS if planted.cause == "queue" else 1):
@@ -189,7 +190,7 @@ class System:
             line = verb.stderr.readline()
             if not line:
                 raise processes.Failed("`weft profile` ended: %s" % verb.communicate()[0])
-        self._send(planted, REQUESTS)
+        self._send(planted, self.requests)
         verb.send_signal(signal.SIGINT)
         out, err = verb.communicate(timeout=30)
         return planted, out, err
