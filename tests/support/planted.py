@@ -8,7 +8,8 @@ plain  each connection has a thread that serves it: slow (sleeps), many (N+1), r
 pool   two threads serve all that comes to a service behind the front: queue (others keep them busy), behind
        (one of others holds a lock that everybody needs: who waits for it fills the pool, and who comes then waits
        before it)
-hop    a hop of the network lies before each service behind the front: network (it is slow for a moment)
+hop    a hop of the network lies before each service behind the front: network (it is slow for a moment), way
+       (so it is, but not on the way back)
 
 A seed draws who stands where, which edge is struck, and how; what is planted is larger than what the slowest take
 without it. Where the machine has become much slower since, and nothing is named, both are done once more. One
@@ -31,7 +32,7 @@ import slow_hop
 from scenario import plan
 
 UNIFORM = "uniform"  # comes first in each system: it is the measure
-CAUSES = {"plain": ["slow", "many", "retry", "lock"], "pool": ["queue", "behind"], "hop": ["network"]}
+CAUSES = {"plain": ["slow", "many", "retry", "lock"], "pool": ["queue", "behind"], "hop": ["network", "way"]}
 WORKERS = 2
 SLOW_HOP_S = 0.06  # so long what comes to the hop is slowed down, and as long as a request takes, at least
 BUSY_S = 0.01  # until the pool is
@@ -51,6 +52,7 @@ KINDS = {
     "queue": {"queue"},
     "behind": {"held", "queue", "wait", "self"},  # by chance one of the two may be most of it
     "network": {"network"},
+    "way": {"queue"},  # what a request takes longer there than its answer back looks like one, and so it is told
 }
 
 
@@ -98,7 +100,7 @@ class Planted:
         struck = number % EVERY == self._turn
         nodes = [dataclasses.replace(node, work="%s%d" % ("cs"[rng.random() < 0.8], rng.choice([2, 3, 4])), children=[])
                  for node in self._nodes]
-        if struck and self.cause in ("queue", "behind", "network"):
+        if struck and self.cause in CAUSES["pool"] + CAUSES["hop"]:
             self._strike(self)
         if self.cause in ("lock", "behind"):
             nodes[self._struck].work = "l1"
@@ -165,8 +167,10 @@ class System:
     def _strike(self, planted):
         """Once, at the edge, or at the service that it leads to."""
         edge = planted.edge()
-        if planted.cause == "network":
-            self._hops[edge.caller, edge.callee].be_slow(max(SLOW_HOP_S, self._usual_ns / 1e9), planted.extra_ms / 2000)
+        if planted.cause in CAUSES["hop"]:
+            there = 0.5 if planted.cause == "network" else 1
+            extra_s, seconds = planted.extra_ms / 1000, max(SLOW_HOP_S, self._usual_ns / 1e9)
+            self._hops[edge.caller, edge.callee].be_slow(seconds, there * extra_s, (1 - there) * extra_s)
             return
         work = "%s%d" % ("s" if planted.cause == "queue" else "l", planted.extra_ms)
         for _ in range(WORKERS if planted.cause == "queue" else 1):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A hop of the network: takes connections here, and carries their bytes to somebody else and back. For
-a moment it may be slow: what begins to pass it then takes longer, and so does the answer to that."""
+a moment it may be slow: what begins to pass it then takes longer, and the answer to that."""
 import socket
 import threading
 import time
@@ -9,24 +9,24 @@ from listener import Listener
 
 
 class Passage:
-    """Of one connection: how long its next answer is to take longer."""
+    """Of one connection: whether its request was held up, and how long the answer to that is to be."""
 
     def __init__(self):
-        self.back_s = 0
+        self.held, self.back_s = False, 0
 
 
 class SlowHop(Listener):
     def __init__(self, there):
         self._there = there
-        self._slow_until, self._each_way_s = 0, 0
+        self._slow_until, self._there_s, self._back_s = 0, 0, 0
         super().__init__()
 
     @property
     def url(self):
         return "http://127.0.0.1:%d" % self.port
 
-    def be_slow(self, seconds, each_way_s):
-        self._each_way_s = each_way_s
+    def be_slow(self, seconds, there_s, back_s):
+        self._there_s, self._back_s = there_s, back_s
         self._slow_until = time.monotonic() + seconds
 
     def serve(self, client, begun):
@@ -39,21 +39,21 @@ class SlowHop(Listener):
 
     def _request(self, passage):
         """Once a request: its later parts follow the first."""
-        if passage.back_s or time.monotonic() > self._slow_until:
+        if passage.held or time.monotonic() > self._slow_until:
             return 0
-        passage.back_s = self._each_way_s
-        return self._each_way_s
+        passage.held, passage.back_s = True, self._back_s
+        return self._there_s
 
     @staticmethod
     def _answer(passage):
-        held_s, passage.back_s = passage.back_s, 0
-        return held_s
+        back_s, passage.held, passage.back_s = passage.back_s, False, 0
+        return back_s
 
     @staticmethod
-    def _carry(source, target, passage, held):
+    def _carry(source, target, passage, hold_up):
         try:
             while data := source.recv(65536):
-                time.sleep(held(passage))
+                time.sleep(hold_up(passage))
                 target.sendall(data)
             target.shutdown(socket.SHUT_WR)
         except OSError:
