@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* weft tasks: tasks by name, or each execution. */
+/* weft tasks: tasks by name, their edges, or each execution. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,6 +8,7 @@
 #include "../../common/status.h"
 #include "../task/analyse.h"
 #include "../view/csv.h"
+#include "../view/edge_table.h"
 #include "../view/json.h"
 #include "../view/table.h"
 #include "client.h"
@@ -85,6 +86,41 @@ static int print_names (const json_t *analysis)
   return rc;
 }
 
+static int print_edges (const ctl_call_t *call, const json_t *json, const ctl_analysis_t *analysis,
+                        const ctl_style_t *style)
+{
+  uint64_t more = 0;
+  for (uint32_t i = 0; i < analysis->name_count; i++)
+    more += analysis->names[i].more_edges;
+  if (more)
+    weft_log_error ("tasks: %llu calls of further edges are not told apart; narrow down with --name",
+                    (unsigned long long) more);
+  if (ctl_call_has (call, "json"))
+    return ctl_edge_table_json (stdout, json);
+  if (ctl_call_has (call, "csv"))
+    return ctl_edge_table_csv (stdout, analysis);
+  return ctl_edge_table_print (stdout, style, analysis);
+}
+
+static int print_analysis (const ctl_call_t *call, const json_t *json, const ctl_analysis_t *analysis)
+{
+  ctl_style_t style;
+  int edges = ctl_call_has (call, "edges"),
+      plain = !ctl_call_has (call, "json") && !ctl_call_has (call, "csv");
+  ctl_style_detect (STDOUT_FILENO, &style);
+  if (plain && analysis->name_count == 0 && (edges || analysis->orphan_count == 0)) {
+    printf ("no tasks; `weft instruct` or `weft profile` starts them\n");
+    return 0;
+  }
+  if (edges)
+    return print_edges (call, json, analysis, &style);
+  if (ctl_call_has (call, "json"))
+    return print_names (json);
+  if (ctl_call_has (call, "csv"))
+    return ctl_csv_tasks (stdout, analysis);
+  return ctl_table_tasks (stdout, &style, analysis);
+}
+
 static int list_names (const ctl_call_t *call, ctl_client_t *client, json_t *request)
 {
   ctl_rank_t rank;
@@ -98,22 +134,14 @@ static int list_names (const ctl_call_t *call, ctl_client_t *client, json_t *req
   if (rc < 0)
     return rc;
   ctl_analysis_t *analysis = NULL;
-  ctl_style_t style;
-  ctl_style_detect (STDOUT_FILENO, &style);
   rc = ctl_ranking_apply (json_object_get (reply, "analysis"), rank, limit);
   if (rc == 0)
     rc = ctl_analysis_from_json (json_object_get (reply, "analysis"), &analysis);
   if (rc < 0 || !analysis)
     weft_log_error ("the controller's answer cannot be used: %s; is it another version?",
                     weft_status_text (rc));
-  else if (ctl_call_has (call, "json"))
-    rc = print_names (json_object_get (reply, "analysis"));
-  else if (ctl_call_has (call, "csv"))
-    rc = ctl_csv_tasks (stdout, analysis);
-  else if (analysis->name_count == 0 && analysis->orphan_count == 0)
-    printf ("no tasks; `weft instruct` or `weft profile` starts them\n");
   else
-    rc = ctl_table_tasks (stdout, &style, analysis);
+    rc = print_analysis (call, json_object_get (reply, "analysis"), analysis);
   ctl_analysis_destroy (&analysis);
   json_decref (reply);
   return rc;
@@ -122,6 +150,10 @@ static int list_names (const ctl_call_t *call, ctl_client_t *client, json_t *req
 int ctl_verb_tasks (ctl_call_t *call)
 {
   int each = ctl_call_has (call, "each");
+  if (each && ctl_call_has (call, "edges")) {
+    weft_log_error ("--each and --edges exclude each other; see `weft tasks --help`");
+    return CTL_EXIT_USAGE;
+  }
   ctl_client_t *client = NULL;
   json_t *request = ctl_which (call, each ? "each" : "tasks", WEFT_EACH_MAX);
   if (!request)

@@ -159,6 +159,7 @@ static const ctl_option_t stop_options[] = {OPT_JSON};
 
 static const ctl_option_t tasks_options[] = {
     {"each", NULL, "one line an execution, not a task name", 0},
+    {"edges", NULL, "one line an edge of each task name: who calls whom, how often, how long", 0},
     {"sort", "KEY", "count (the default), total, p50, p99 or errors; with --each: newest or slowest", 0},
     {"limit", "N", "at most N of them", 0},
     OPTS_WHICH,
@@ -252,8 +253,8 @@ const ctl_verb_t ctl_verbs[] = {
      "its own instead. Without --on only the actions that are named are in force.",
      OPTIONS (instruct_options), 0, 0, 0, ctl_verb_instruct},
     {"stop", "ID…", "end instructions", NULL, OPTIONS (stop_options), 1, -1, 0, ctl_verb_stop},
-    {"tasks", "", "list tasks by name, or each execution", NULL, OPTIONS (tasks_options), 0, 0, 0,
-     ctl_verb_tasks},
+    {"tasks", "", "list tasks by name, their edges, or each execution", NULL, OPTIONS (tasks_options), 0, 0,
+     0, ctl_verb_tasks},
     {"show", "TASK", "show one execution as a waterfall; the first digits of its id are enough", NULL,
      OPTIONS (show_options), 1, 1, 0, ctl_verb_show},
     {"top", "", "task names as they come in: how many a second, how long, how many failed",

@@ -37,7 +37,7 @@ typedef struct {
   /* Means in one execution, too: */
   uint64_t children_ns; /* that it waited for its calls to others; parallel ones count once */
   uint64_t network_ns;  /* between caller and callee, both ways; 0 where that is not known */
-  uint64_t queue_ns;    /* of it, on one host: what the way there took longer than the way back */
+  uint64_t queue_ns;    /* of it, within one host: what the way there took longer than the way back */
   uint64_t critical_ns; /* of self and network, what the execution had to wait for: all rows' sum is its
                            duration */
   uint32_t parallel;    /* calls of it that one caller had open at once, at most */
@@ -61,6 +61,7 @@ typedef struct {
   XX (WAIT, "wait")       /* longer in itself, without the CPU: a lock, a pool, a sleep */                   \
   XX (QUEUE, "queue")     /* longer before a thread of the callee took it up */                              \
   XX (NETWORK, "network") /* longer on the way */                                                            \
+  XX (HELD, "held")       /* longer before a thread took it up, and in itself: threads are held up */        \
   XX (OPAQUE, "opaque")   /* longer waits for a peer that is not spoken to */
 typedef enum {
 #define XX(name, text) CTL_WHY_##name,
@@ -94,8 +95,11 @@ typedef struct {
   ctl_hop_t hop;
   uint64_t more_ns;           /* mean of the slowest minus mean of the middle half, on the critical path */
   uint64_t each_ns, usual_ns; /* of one call: in the slowest, in the middle half */
+  uint64_t before_ns;         /* of more_ns: before it is taken up */
+  ctl_why_kind_t own;         /* of HELD: what it is longer in itself is this kind */
   double calls, usual_calls;  /* in one execution */
   double failed;              /* of `calls`: without a regular answer, 5xx, 429, or received twice */
+  double apart;               /* of `calls`: between two hosts, where a queue is part of the network */
 } ctl_why_cause_t;
 
 #define CTL_WHY_CAUSES_MAX 3u /* two or three plain sentences */

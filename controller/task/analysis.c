@@ -77,12 +77,14 @@ const char *ctl_why_verdict_text (ctl_why_verdict_t verdict)
   XX (max_ns)
 #define CAUSE_NUMBER_MAP(XX)                                                                                 \
   XX (more_ns)                                                                                               \
+  XX (before_ns)                                                                                             \
   XX (each_ns)                                                                                               \
   XX (usual_ns)
 #define CAUSE_REAL_MAP(XX)                                                                                   \
   XX (calls)                                                                                                 \
   XX (usual_calls)                                                                                           \
-  XX (failed)
+  XX (failed)                                                                                                \
+  XX (apart)
 #define WHY_NUMBER_MAP(XX)                                                                                   \
   XX (slow)                                                                                                  \
   XX (of)                                                                                                    \
@@ -133,6 +135,7 @@ static json_t *cause_json (const ctl_why_cause_t *cause)
 {
   json_t *json = json_object ();
   int rc = json_object_set_new (json, "kind", json_string (ctl_why_kind_text (cause->kind)));
+  rc |= json_object_set_new (json, "own", json_string (ctl_why_kind_text (cause->own)));
 #define XX(field) rc |= json_object_set_new (json, #field, ctl_utf8_json (cause->field));
   PLACE_TEXT_MAP (XX)
 #undef XX
@@ -326,6 +329,7 @@ static const char *verdict_text (int verdict)
 static void cause_from (const json_t *json, ctl_why_cause_t *cause, int *rc)
 {
   cause->kind = (ctl_why_kind_t) one_of (json, "kind", kind_text, CTL_WHY_KIND_COUNT, rc);
+  cause->own = (ctl_why_kind_t) one_of (json, "own", kind_text, CTL_WHY_KIND_COUNT, rc);
 #define XX(field) cause->field = text_at (json, #field, rc);
   PLACE_TEXT_MAP (XX)
 #undef XX

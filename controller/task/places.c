@@ -85,9 +85,14 @@ static uint64_t longer (uint64_t there_ns, uint64_t back_ns)
   return there_ns > back_ns ? there_ns - back_ns : 0;
 }
 
+int ctl_is_apart (const ctl_execution_t *execution, const ctl_subtask_t *subtask)
+{
+  return execution->hosts > 1 && (!subtask->host || subtask->host != subtask->sender_host);
+}
+
 uint64_t ctl_queue_ns (const ctl_execution_t *execution, const ctl_subtask_t *subtask)
 {
-  if (execution->hosts > 1 || subtask->hop != CTL_HOP_PROVEN || !subtask->sent_ns ||
+  if (ctl_is_apart (execution, subtask) || subtask->hop != CTL_HOP_PROVEN || !subtask->sent_ns ||
       subtask->start_ns < subtask->sent_ns || subtask->answered_ns < subtask->end_ns)
     return 0;
   return longer (subtask->start_ns - subtask->sent_ns, subtask->answered_ns - subtask->end_ns);
@@ -188,7 +193,9 @@ static void add_times (const ctl_execution_t *execution, const ctl_subtask_t *su
   part->critical_self_ns += critical->self_ns;
   part->critical_gap_ns += critical->gap_ns;
   part->critical_network_ns += network_ns;
-  if (execution->hosts <= 1)
+  if (ctl_is_apart (execution, subtask))
+    part->apart += subtask->hop == CTL_HOP_PROVEN;
+  else
     part->critical_queue_ns += longer (critical->there_ns, critical->back_ns);
   if (subtask->cpu_ns == WEFT_NS_NONE)
     part->no_cpu++;

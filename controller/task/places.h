@@ -35,6 +35,7 @@ typedef struct {
   uint32_t place, calls;
   uint32_t failed;   /* of these: ctl_subtask_failed, or received once more */
   uint32_t no_cpu;   /* of these: nobody knows how long they computed */
+  uint32_t apart;    /* of these: between two hosts, so that a queue is not told from the network */
   uint32_t parallel; /* calls to others that one of them had open at once, at most */
   uint64_t self_ns, children_ns, cpu_ns;
   uint64_t network_ns, queue_ns; /* queue is that part of network that the way there took longer */
@@ -75,9 +76,10 @@ int ctl_places_parts (ctl_places_t *self, ctl_places_work_t *work, const ctl_exe
                       ctl_sample_t *ret_sample);
 void ctl_places_clear (ctl_places_t *self);
 
-/* Between caller and callee, both ways; 0 where that is not known. queue: see ctl_part_t; only where
- * both have one clock. Two clocks that disagree make no negative network. */
+/* Between caller and callee, both ways; 0 where that is not known. queue: see ctl_part_t; 0 where
+ * the two are apart: what they differ in is as much their clocks'. Two clocks that disagree make no negative network. */
 uint64_t ctl_network_ns (const ctl_subtask_t *subtask);
+int ctl_is_apart (const ctl_execution_t *execution, const ctl_subtask_t *subtask);
 uint64_t ctl_queue_ns (const ctl_execution_t *execution, const ctl_subtask_t *subtask);
 
 #endif

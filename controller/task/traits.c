@@ -207,10 +207,12 @@ void ctl_traits_fill (const ctl_traits_t *self, const ctl_sample_t *sample, floa
     put (self, part->place, CTL_TRAIT_QUEUE, own * (double) part->critical_queue_ns, values);
     put (self, part->place, CTL_TRAIT_NETWORK,
          own * (double) (part->critical_network_ns - part->critical_queue_ns), values);
+    put (self, part->place, CTL_TRAIT_HELD, own * (double) (part->critical_self_ns + part->critical_queue_ns),
+         values);
   }
 }
 
-int ctl_traits_within (const ctl_traits_t *self, uint32_t inner, uint32_t outer)
+static int is_key_within (const ctl_traits_t *self, uint32_t inner, uint32_t outer)
 {
   if (inner == outer)
     return 1;
@@ -220,4 +222,22 @@ int ctl_traits_within (const ctl_traits_t *self, uint32_t inner, uint32_t outer)
         return self->key_of[self->key[outer].level][i] == outer &&
                self->key[inner].level <= self->key[outer].level;
   return 0;
+}
+
+static int is_kind_within (uint32_t inner, uint32_t outer)
+{
+  return inner == outer || (outer == CTL_TRAIT_HELD && (inner == CTL_TRAIT_SELF || inner == CTL_TRAIT_QUEUE));
+}
+
+int ctl_traits_within (const ctl_traits_t *self, uint32_t inner, uint32_t outer)
+{
+  return is_kind_within (inner % CTL_TRAIT_COUNT, outer % CTL_TRAIT_COUNT) &&
+         is_key_within (self, inner / CTL_TRAIT_COUNT, outer / CTL_TRAIT_COUNT);
+}
+
+int ctl_traits_share (const ctl_traits_t *self, uint32_t inner, uint32_t outer)
+{
+  return (is_kind_within (inner % CTL_TRAIT_COUNT, outer % CTL_TRAIT_COUNT) ||
+          is_kind_within (outer % CTL_TRAIT_COUNT, inner % CTL_TRAIT_COUNT)) &&
+         is_key_within (self, inner / CTL_TRAIT_COUNT, outer / CTL_TRAIT_COUNT);
 }

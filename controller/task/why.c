@@ -7,6 +7,7 @@
 
 #include "../../common/limits.h"
 #include "../../common/status.h"
+#include "causes.h"
 #include "traits.h"
 
 #define POOL_SHARE      0.05 /* the witnesses are among these */
@@ -22,14 +23,15 @@
 #define WEIGHT          0.25
 #define OUTGROWN        0.4
 #define MOST_WITNESSES  0.6
-#define MOST_FOR_CALLS  0.4 /* of the witnesses; the others may have been held up beside */
+#define MOST_BESIDE     0.4 /* of calls and queues: the others may have been held up beside, or behind */
 #define CHANCE_LEAST    0.05
 #define CHANCE_OF_CALLS 0.02
 #define RARE_CALLS      0.1 /* of all executions come near so many at most */
 #define CHANCE_ALL      0.01
 #define SLOWER_LEAST    0.2 /* of the median: less is no slow percentile */
 #define FINE_ENOUGH     0.8 /* an edge that tells so much of it is named in place of what comprises it */
-#define MOSTLY          0.7
+#define ONE_ENOUGH      0.7 /* a kind of time that tells so much is named in place of two together */
+#define PART_OF_HELD    0.2 /* of what the slowest take longer: each of two kinds of time that are one */
 
 /* Where the slowest of all were held up by something that strikes anywhere, look further. */
 static const double slow_share[] = {0.01, 0.05};
@@ -241,29 +243,53 @@ static int are_rare (work_t *work, uint32_t key, float *calls, uint32_t hits)
   return near <= RARE_CALLS * count;
 }
 
-static int is_named (work_t *work, uint32_t trait, uint32_t *ret_hits)
+static int is_held (uint32_t trait)
+{
+  return trait % CTL_TRAIT_COUNT == CTL_TRAIT_HELD;
+}
+
+/* Y2: the witnesses that count for it. calls: how many each of them makes. */
+static uint32_t hits_of (work_t *work, uint32_t trait, float calls[WITNESSES_MOST])
 {
   double median_ns, fence_ns = fence_of (work, trait, &median_ns), chance = chance_of (work, trait);
-  double least = chance + OUTGROWN * (1 - chance), mine = CHANCE_ALL * chance / work->chances;
-  int is_calls = trait % CTL_TRAIT_COUNT == CTL_TRAIT_CALLS;
-  double often, most = is_calls ? MOST_FOR_CALLS : MOST_WITNESSES;
-  float calls[WITNESSES_MOST];
+  double least = chance + OUTGROWN * (1 - chance);
   uint32_t hits = 0;
   for (uint32_t i = 0; i < work->witness.count; i++) {
     double more_ns = (double) work->witness.value[(size_t) i * work->width + trait] - median_ns;
     if (more_ns > fence_ns && more_ns > least * longer_ns (work, work->witness.sample[i]))
       calls[hits++] = calls_in (work, work->witness.sample[i], trait / CTL_TRAIT_COUNT);
   }
-  if (is_calls && hits && !are_rare (work, trait / CTL_TRAIT_COUNT, calls, hits))
-    return 0;
-  often = share_beyond (work, &work->usual, trait, median_ns + fence_ns);
-  chance = chance < often ? often : chance;
-  *ret_hits = hits;
-  return chance < 1 && hits >= WITNESSES_LEAST && hits >= most * work->witness.count &&
-         tail_of (work->witness.count, hits, chance) <= mine;
+  return hits;
 }
 
-/* Edges before what comprises them; of one level the larger difference first. */
+/* Y3. */
+static int is_no_chance (work_t *work, uint32_t trait, uint32_t hits)
+{
+  double median_ns, fence_ns = fence_of (work, trait, &median_ns), chance = chance_of (work, trait);
+  double mine = CHANCE_ALL * chance / work->chances;
+  double often = share_beyond (work, &work->usual, trait, median_ns + fence_ns);
+  chance = chance < often ? often : chance;
+  return chance < 1 && hits >= WITNESSES_LEAST && tail_of (work->witness.count, hits, chance) <= mine;
+}
+
+static int is_named (work_t *work, uint32_t trait, uint32_t *ret_hits)
+{
+  int is_calls = trait % CTL_TRAIT_COUNT == CTL_TRAIT_CALLS;
+  int is_time = !is_calls && trait % CTL_TRAIT_COUNT != CTL_TRAIT_QUEUE && !is_held (trait);
+  double most = is_time ? MOST_WITNESSES : MOST_BESIDE;
+  float calls[WITNESSES_MOST];
+  uint32_t hits = hits_of (work, trait, calls), queue = trait - CTL_TRAIT_HELD + CTL_TRAIT_QUEUE;
+  *ret_hits = hits;
+  if (hits < most * work->witness.count)
+    return 0;
+  if (is_calls && hits && !are_rare (work, trait / CTL_TRAIT_COUNT, calls, hits))
+    return 0;
+  return is_no_chance (work, trait, hits) ||
+         (is_held (trait) && is_no_chance (work, queue, hits_of (work, queue, calls)));
+}
+
+/* Edges before what comprises them, and one kind of time before two together; then the larger difference
+ * first. */
 static int compare_finds (const void *left, const void *right, void *arg)
 {
   const find_t *a = left, *b = right;
@@ -272,6 +298,8 @@ static int compare_finds (const void *left, const void *right, void *arg)
                     other = traits->key[b->trait / CTL_TRAIT_COUNT].level;
   if (one != other)
     return one < other ? -1 : 1;
+  if (is_held (a->trait) != is_held (b->trait))
+    return is_held (a->trait) ? 1 : -1;
   if (a->more_ns != b->more_ns)
     return a->more_ns > b->more_ns ? -1 : 1;
   return a->trait < b->trait ? -1 : a->trait > b->trait;
@@ -285,22 +313,48 @@ static int compare_more (const void *left, const void *right)
   return a->trait < b->trait ? -1 : a->trait > b->trait;
 }
 
-/* What the chosen ones have told already of this one. */
+/* What the chosen ones have told already of this one; all, if one has told some of it and more. Of two
+ * kinds of time together, the one that tells more. */
 static double told_of (const work_t *work, const find_t *chosen, uint32_t count, uint32_t trait)
 {
-  double told_ns = 0;
-  for (uint32_t i = 0; i < count; i++)
-    if (chosen[i].trait % CTL_TRAIT_COUNT == trait % CTL_TRAIT_COUNT &&
-        ctl_traits_within (work->traits, chosen[i].trait / CTL_TRAIT_COUNT, trait / CTL_TRAIT_COUNT))
-      told_ns += chosen[i].more_ns;
-  return told_ns;
+  double told_ns[CTL_TRAIT_COUNT] = {0}, most_ns = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t kind = chosen[i].trait % CTL_TRAIT_COUNT;
+    if (ctl_traits_within (work->traits, chosen[i].trait, trait))
+      told_ns[kind] += chosen[i].more_ns;
+    else if (ctl_traits_share (work->traits, chosen[i].trait, trait))
+      return INFINITY;
+    most_ns = told_ns[kind] > most_ns ? told_ns[kind] : most_ns;
+  }
+  return most_ns;
 }
 
-/* One that comprises a single edge is that edge; calls to several names are no number. */
+/* What `find` comprises is told by it. */
+static uint32_t leave_out (const work_t *work, find_t *chosen, uint32_t count, const find_t *find)
+{
+  uint32_t left = 0;
+  for (uint32_t i = 0; i < count; i++)
+    if (!ctl_traits_within (work->traits, chosen[i].trait, find->trait))
+      chosen[left++] = chosen[i];
+  return left;
+}
+
+static double more_of (const work_t *work, uint32_t trait)
+{
+  return work->slow.mean[trait] - work->usual.mean[trait];
+}
+
+/* One that comprises a single edge is that edge; calls to several names are no number; two kinds of time are
+ * looked at together where both are longer. */
 static int is_tried (const work_t *work, uint32_t trait)
 {
   const ctl_trait_key_t *key = &work->traits->key[trait / CTL_TRAIT_COUNT];
   if (key->level == CTL_TRAIT_SERVICE && trait % CTL_TRAIT_COUNT == CTL_TRAIT_CALLS)
+    return 0;
+  uint32_t self = trait - trait % CTL_TRAIT_COUNT + CTL_TRAIT_SELF,
+           queue = self - CTL_TRAIT_SELF + CTL_TRAIT_QUEUE;
+  double least_ns = PART_OF_HELD * work->excess_ns;
+  if (is_held (trait) && (more_of (work, self) < least_ns || more_of (work, queue) < least_ns))
     return 0;
   return (key->level == CTL_TRAIT_EDGE || key->edges > 1) &&
          (work->slow.mean[trait] > 0 || work->usual.mean[trait] > 0);
@@ -310,143 +364,50 @@ static uint32_t search (work_t *work, find_t *finds)
 {
   uint32_t found = 0, chosen = 0;
   for (uint32_t t = 0; t < work->width; t++) {
-    double more_ns = work->slow.mean[t] - work->usual.mean[t];
+    double more_ns = more_of (work, t);
     uint32_t hits;
     if (!is_tried (work, t) || more_ns < WEIGHT * work->excess_ns || !is_named (work, t, &hits))
       continue;
     finds[found++] = (find_t){t, more_ns, hits};
   }
   qsort_r (finds, found, sizeof *finds, compare_finds, work->traits);
-  for (uint32_t i = 0; i < found; i++)
-    if (told_of (work, finds, chosen, finds[i].trait) < FINE_ENOUGH * finds[i].more_ns)
-      finds[chosen++] = finds[i];
+  for (uint32_t i = 0; i < found; i++) {
+    find_t find = finds[i];
+    double enough = is_held (find.trait) ? ONE_ENOUGH : FINE_ENOUGH;
+    if (told_of (work, finds, chosen, find.trait) >= enough * find.more_ns)
+      continue;
+    chosen = leave_out (work, finds, chosen, &find);
+    finds[chosen++] = find;
+  }
   qsort (finds, chosen, sizeof *finds, compare_more);
   return chosen;
 }
 
 /* ---- what is said ----------------------------------------------------------------- */
 
-/* Sums of one group at the places of one key. */
-typedef struct {
-  double calls, failed, self_ns, cpu_ns, queue_ns, network_ns, whole_ns;
-  int cpu_known;
-} sums_t;
-
-/* Time of a place with all that is below it, on the critical path. */
-static void fill_whole (const ctl_places_t *places, const ctl_sample_t *sample, double *whole)
-{
-  for (uint32_t k = 0; k < sample->parts; k++)
-    whole[sample->part[k].place] =
-        (double) (sample->part[k].critical_self_ns + sample->part[k].critical_network_ns);
-  for (uint32_t k = sample->parts; k-- > 0;) {
-    uint32_t parent = places->place[sample->part[k].place].parent;
-    if (parent != CTL_NO_PLACE)
-      whole[parent] += whole[sample->part[k].place];
-  }
-}
-
-static sums_t sums_of (const work_t *work, const crowd_t *crowd, uint32_t key)
-{
-  const uint32_t *key_of = work->traits->key_of[work->traits->key[key].level];
-  sums_t sums = {.cpu_known = 1};
-  double *whole = work->traits->scratch;
-  for (uint32_t i = 0; i < crowd->count; i++) {
-    fill_whole (work->traits->places, crowd->sample[i], whole);
-    for (uint32_t k = 0; k < crowd->sample[i]->parts; k++) {
-      const ctl_part_t *part = &crowd->sample[i]->part[k];
-      if (key_of[part->place] != key)
-        continue;
-      sums.calls += part->calls;
-      sums.failed += part->failed;
-      sums.self_ns += (double) part->critical_self_ns;
-      sums.cpu_ns += (double) (part->cpu_ns < part->self_ns ? part->cpu_ns : part->self_ns);
-      sums.queue_ns += (double) part->critical_queue_ns;
-      sums.network_ns += (double) (part->critical_network_ns - part->critical_queue_ns);
-      sums.whole_ns += whole[part->place];
-      sums.cpu_known &= part->no_cpu == 0;
-    }
-  }
-  return sums;
-}
-
-static double each (double sum, double calls)
-{
-  return calls > 0 ? sum / calls : 0;
-}
-
-static ctl_why_kind_t kind_of (const ctl_trait_key_t *key, uint32_t kind, const sums_t *slow,
-                               const sums_t *usual, uint32_t slow_count, double usual_calls)
-{
-  if (kind == CTL_TRAIT_CALLS) {
-    double extra = slow->calls / slow_count - usual_calls;
-    return slow->failed / slow_count >= extra / 2 ? CTL_WHY_RETRY : CTL_WHY_CALLS;
-  }
-  if (kind != CTL_TRAIT_SELF)
-    return kind == CTL_TRAIT_QUEUE ? CTL_WHY_QUEUE : CTL_WHY_NETWORK;
-  if (key->hop == CTL_HOP_OPAQUE || key->hop == CTL_HOP_EMBED_ONLY)
-    return CTL_WHY_OPAQUE;
-  double longer_ns = each (slow->self_ns, slow->calls) - each (usual->self_ns, usual->calls);
-  double cpu_ns = each (slow->cpu_ns, slow->calls) - each (usual->cpu_ns, usual->calls);
-  if (!slow->cpu_known || !usual->cpu_known || longer_ns <= 0)
-    return CTL_WHY_SELF;
-  return cpu_ns >= MOSTLY * longer_ns         ? CTL_WHY_CPU
-         : cpu_ns <= (1 - MOSTLY) * longer_ns ? CTL_WHY_WAIT
-                                              : CTL_WHY_SELF;
-}
-
-static void tell (const work_t *work, const find_t *find, ctl_why_cause_t *cause)
-{
-  const ctl_trait_key_t *key = &work->traits->key[find->trait / CTL_TRAIT_COUNT];
-  uint32_t kind = find->trait % CTL_TRAIT_COUNT, slow_count = work->slow.count;
-  sums_t slow = sums_of (work, &work->slow, find->trait / CTL_TRAIT_COUNT);
-  sums_t usual = sums_of (work, &work->usual, find->trait / CTL_TRAIT_COUNT);
-  double usual_calls = work->usual.count ? usual.calls / work->usual.count : 0;
-  double slow_ns = kind == CTL_TRAIT_CALLS   ? slow.whole_ns
-                   : kind == CTL_TRAIT_SELF  ? slow.self_ns
-                   : kind == CTL_TRAIT_QUEUE ? slow.queue_ns
-                                             : slow.network_ns;
-  double usual_ns = kind == CTL_TRAIT_CALLS   ? usual.whole_ns
-                    : kind == CTL_TRAIT_SELF  ? usual.self_ns
-                    : kind == CTL_TRAIT_QUEUE ? usual.queue_ns
-                                              : usual.network_ns;
-  *cause = (ctl_why_cause_t){.kind = kind_of (key, kind, &slow, &usual, slow_count, usual_calls),
-                             .from_service = key->from_service,
-                             .from_name = key->from_name,
-                             .service = key->service,
-                             .vm = key->vm,
-                             .name = key->name,
-                             .hop = key->hop,
-                             .more_ns = (uint64_t) find->more_ns,
-                             .each_ns = (uint64_t) each (slow_ns, slow.calls),
-                             .usual_ns = (uint64_t) each (usual_ns, usual.calls),
-                             .calls = slow.calls / slow_count,
-                             .usual_calls = usual_calls,
-                             .failed = slow.failed / slow_count};
-}
-
 /* The largest difference, either way, of an edge that none of the causes is about. */
 static double other_of (const work_t *work, const find_t *finds, uint32_t count)
 {
   double most_ns = 0;
   for (uint32_t t = 0; t < work->width; t++) {
-    if (work->traits->key[t / CTL_TRAIT_COUNT].level != CTL_TRAIT_EDGE)
+    if (work->traits->key[t / CTL_TRAIT_COUNT].level != CTL_TRAIT_EDGE || is_held (t))
       continue;
     int told = 0;
     for (uint32_t i = 0; i < count && !told; i++)
-      told = finds[i].trait % CTL_TRAIT_COUNT == t % CTL_TRAIT_COUNT &&
-             ctl_traits_within (work->traits, t / CTL_TRAIT_COUNT, finds[i].trait / CTL_TRAIT_COUNT);
-    double other_ns = fabs (work->slow.mean[t] - work->usual.mean[t]);
+      told = ctl_traits_within (work->traits, t, finds[i].trait);
+    double other_ns = fabs (more_of (work, t));
     most_ns = !told && other_ns > most_ns ? other_ns : most_ns;
   }
   return most_ns;
 }
 
-/* Y5. */
+/* Y6. */
 static uint64_t unknown_in (const ctl_why_cause_t *cause, const ctl_analysis_orphan_t *orphans,
                             uint32_t orphan_count)
 {
   uint64_t sum = 0;
-  if (cause->kind != CTL_WHY_SELF && cause->kind != CTL_WHY_CPU && cause->kind != CTL_WHY_WAIT)
+  if (cause->kind != CTL_WHY_SELF && cause->kind != CTL_WHY_CPU && cause->kind != CTL_WHY_WAIT &&
+      cause->kind != CTL_WHY_HELD)
     return 0;
   for (uint32_t i = 0; i < orphan_count; i++)
     if (strcmp (orphans[i].service, cause->service) == 0)
@@ -458,10 +419,12 @@ static void conclude (work_t *work, const find_t *finds, uint32_t found, const c
                       uint32_t orphan_count)
 {
   ctl_why_t *out = work->out;
+  ctl_causes_t of = {work->traits, work->slow.sample, work->slow.count, work->usual.sample,
+                     work->usual.count};
   uint32_t told = found > CTL_WHY_CAUSES_MAX ? CTL_WHY_CAUSES_MAX : found;
   for (uint32_t i = 0; i < told; i++) {
     ctl_why_cause_t cause;
-    tell (work, &finds[i], &cause);
+    ctl_causes_tell (&of, finds[i].trait, finds[i].more_ns, &cause);
     uint64_t unknown = unknown_in (&cause, orphans, orphan_count);
     int hidden = unknown >= finds[i].hits;
     if (hidden && i > 0)

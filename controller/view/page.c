@@ -6,6 +6,7 @@
 
 #include "../../common/ids.h"
 #include "../../common/status.h"
+#include "../task/links.h"
 #include "../task/utf8.h"
 #include "html.h"
 
@@ -236,8 +237,20 @@ static void put_since (FILE *out, uint64_t ns, uint64_t start_ns)
   fprintf (out, "%lld,", ns ? (long long) (ns - start_ns) : -1ll);
 }
 
+/* What the tree does not show of it; most have none, and no field for them. */
+static void put_links (FILE *out, const ctl_links_t *links, uint32_t index)
+{
+  ctl_link_t link[CTL_LINKS_MAX];
+  uint32_t count = ctl_links_of (links, index, link);
+  for (uint32_t i = 0; i < count; i++)
+    fprintf (out, "%s[\"%016llx\",\"%s\"]", i ? "," : ",[", wide (link[i].subtask),
+             ctl_link_text (link[i].kind));
+  fputs (count ? "]" : "", out);
+}
+
 /* The order of the fields is that of SUBTASK in page.js. */
-static void put_subtask (ctl_page_t *self, FILE *out, const ctl_execution_t *execution, uint32_t index)
+static void put_subtask (ctl_page_t *self, FILE *out, const ctl_execution_t *execution,
+                         const ctl_links_t *links, uint32_t index)
 {
   const ctl_subtask_t *s = &execution->subtasks[index];
   char uuid[37];
@@ -250,25 +263,31 @@ static void put_subtask (ctl_page_t *self, FILE *out, const ctl_execution_t *exe
            s->cpu_ns == WEFT_NS_NONE ? -1ll : (long long) s->cpu_ns);
   put_since (out, s->sent_ns, execution->start_ns);
   put_since (out, s->answered_ns, execution->start_ns);
-  fprintf (out, "%u,%u,%u,%u,%u,%u,%llu,%llu,\"%016llx\",\"%016llx\"]", s->status,
+  fprintf (out, "%u,%u,%u,%u,%u,%u,%llu,%llu,\"%016llx\",\"%016llx\"", s->status,
            text_of (self, ctl_error_text (s->error)), s->on_critical_path, s->inside, s->pid, s->calls,
            wide (s->bytes_out), wide (s->bytes_in), wide (s->id), wide (s->request));
+  put_links (out, links, index);
+  fputs ("]", out);
 }
 
 static int put_tree (ctl_page_t *self, FILE *out, const entry_t *entry)
 {
   ctl_execution_t *execution = NULL;
   int rc = ctl_execution_unpack (entry->data, entry->size, &execution);
-  if (rc < 0)
-    return rc;
+  ctl_links_t *links = rc < 0 ? NULL : ctl_links_new (execution);
+  if (!links) {
+    ctl_execution_destroy (&execution);
+    return rc < 0 ? rc : WEFT_E_NOMEM;
+  }
   fprintf (out,
            "{\"left_out\":%u,\"hosts\":%u,\"aligned\":%u,\"uncertainty_ns\":%llu,\"origin\":%u,\"reason\":%u,"
            "\"subtasks\":[",
            execution->truncated, execution->hosts, execution->aligned, wide (execution->clock_uncertainty_ns),
            text_of (self, execution->origin), text_of (self, ctl_reason_text (execution->reason)));
   for (uint32_t i = 0; i < execution->count; i++)
-    put_subtask (self, out, execution, i);
+    put_subtask (self, out, execution, links, i);
   fputs ("]}", out);
+  ctl_links_destroy (&links);
   ctl_execution_destroy (&execution);
   return ferror (out) ? WEFT_E_IO : 0;
 }

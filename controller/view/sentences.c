@@ -108,6 +108,20 @@ static void say_count (text_t *text, const ctl_why_cause_t *cause)
   }
 }
 
+/* What the time is, as far as that can be seen. */
+static void say_own (text_t *text, const ctl_why_cause_t *cause)
+{
+  ctl_why_kind_t own = cause->kind == CTL_WHY_HELD ? cause->own : cause->kind;
+  if (own == CTL_WHY_CPU)
+    say (text, ", computing");
+  if (own == CTL_WHY_WAIT)
+    say (text, ", without the CPU (a lock, a pool, a sleep)");
+  if (own == CTL_WHY_QUEUE)
+    say (text, " (a queue before its threads, or on the way there)");
+  if (own == CTL_WHY_NETWORK && cause->apart > 0)
+    say (text, " (the network, or a queue there: the clocks of two hosts cannot tell)");
+}
+
 /* Behind "148 ms more": where, and how that comes. */
 static void say_how (text_t *text, const ctl_why_cause_t *cause)
 {
@@ -116,34 +130,25 @@ static void say_how (text_t *text, const ctl_why_cause_t *cause)
     say_safe (text, cause->service);
     say (text, " takes up ");
   } else {
-    say (text, cause->kind == CTL_WHY_NETWORK ? "on the way of " : "in ");
+    say (text, cause->kind == CTL_WHY_NETWORK ? "on the way of "
+               : cause->kind == CTL_WHY_HELD  ? "before or in "
+                                              : "in ");
   }
   say_place (text, cause);
   say (text, ": ");
-  switch (cause->kind) {
-  case CTL_WHY_CALLS:
-  case CTL_WHY_RETRY:
+  if (cause->kind == CTL_WHY_CALLS || cause->kind == CTL_WHY_RETRY) {
     say_count (text, cause);
     return;
-  case CTL_WHY_CPU:
-    say_each (text, cause);
-    say (text, ", computing");
-    return;
-  case CTL_WHY_WAIT:
-    say_each (text, cause);
-    say (text, ", without the CPU (a lock, a pool, a sleep)");
-    return;
-  case CTL_WHY_QUEUE:
-    say_each (text, cause);
-    say (text, " (a queue before its threads)");
-    return;
-  case CTL_WHY_OPAQUE:
-    say (text, "waits of ");
-    break;
-  default:
-    break;
   }
-  say_each (text, cause);
+  if (cause->kind == CTL_WHY_OPAQUE)
+    say (text, "waits of ");
+  if (cause->kind == CTL_WHY_HELD) {
+    say_ms (text, cause->before_ns);
+    say (text, " until it is taken up, the rest in itself");
+  } else {
+    say_each (text, cause);
+  }
+  say_own (text, cause);
 }
 
 static void say_causes (text_t *text, const ctl_why_t *why)

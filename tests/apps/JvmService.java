@@ -26,7 +26,7 @@ import java.util.regex.Pattern;
 
 /**
  * A JVM service on the JDK alone: com.sun.net.httpserver with a cached thread pool, calls by
- * HttpURLConnection. It reads the same call plan as its Python neighbours (see plan.py).
+ * HttpURLConnection; with --workers N, that pool has N threads. It reads the same call plan as its Python neighbours (see plan.py).
  */
 public final class JvmService {
   private static final Pattern FIELD = Pattern.compile("\"(\\w+)\": ?(?:\"([^\"\\\\]*)\"|(-?\\d+))");
@@ -239,7 +239,8 @@ public final class JvmService {
     int port = Integer.parseInt(options.get("--port").get(0));
     HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getByName("127.0.0.1"), port), 64);
     server.createContext("/", service::handle);
-    server.setExecutor(Executors.newCachedThreadPool());
+    int workers = Integer.parseInt(options.getOrDefault("--workers", List.of("0")).get(0));
+    server.setExecutor(workers > 0 ? Executors.newFixedThreadPool(workers) : Executors.newCachedThreadPool());
     server.start();
   }
 }

@@ -69,6 +69,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         status, body, chunked = service.handle(self.command, path, self.headers, fields)
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
+        if service.workers:
+            self.send_header("Connection", "close")
         if chunked:
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
@@ -88,4 +90,4 @@ class Server(http.server.ThreadingHTTPServer):
     request_queue_size = 64
 
 
-Server(("127.0.0.1", service.port), Handler).serve_forever()
+service.pooled(Server(("127.0.0.1", service.port), Handler)).serve_forever()

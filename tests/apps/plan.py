@@ -12,6 +12,7 @@ upload  bytes of padding in the request body, 0 for G
 answer  bytes of padding in the answer; odd: sent in chunks where the server can
 """
 import argparse
+import concurrent.futures
 import dataclasses
 import json
 import os
@@ -99,12 +100,21 @@ class Service:
         parser.add_argument("--port", type=int, required=True)
         parser.add_argument("--log", required=True)
         parser.add_argument("--peer", action="append", default=[], metavar="NAME=URL")
+        parser.add_argument("--workers", type=int, default=0, help="threads that serve; 0: one for each connection")
         options = parser.parse_args()
-        self.name, self.port = options.name, options.port
+        self.name, self.port, self.workers = options.name, options.port, options.workers
         self.peers = dict(peer.split("=", 1) for peer in options.peer)
         self._call = call
         self._log = open(options.log, "a", encoding="utf-8")
         self._lock = threading.Lock()
+
+    def pooled(self, server):
+        """A threading socketserver whose connections wait for one of the workers, where there is such a
+        number. Each connection has to end with its answer: one that is kept would keep its worker."""
+        if self.workers:
+            pool = concurrent.futures.ThreadPoolExecutor(self.workers)
+            server.process_request = lambda *request: pool.submit(server.process_request_thread, *request)
+        return server
 
     def handle(self, method, path, headers, fields):
         """Does what the request's plan says. Returns (status, answer, chunked)."""

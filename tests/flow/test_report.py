@@ -291,6 +291,67 @@ def test_what_has_the_focus_is_seen(page):
     assert {"BUTTON", "TR"} <= {what for what, _ in seen}
 
 
+def test_links(window):
+    """A quote that was received twice, and a request for the stock that went to two places under one
+    id: each is one jump from the other, also where it is folded away."""
+    quotes = [Call("pricing", "GET /quote/{id}", 10 + 10 * number, 18 + 10 * number) for number in range(6)]
+    recording = synthetic.Recording()
+    recording.add(Call("front", "POST /checkout", 0, 100, [Call("orders", "POST /orders", 2, 90, quotes),
+                                                           Call("stock", "GET /stock", 92, 98)]))
+    first = next(each for each in recording.reports["pricing"] if each[0] == synthetic.CAPTURE)
+    later = 70 * synthetic.MS
+    recording.reports["pricing"].append((*first[:9], recording.id(), first[10] + later, first[11] + later, *first[12:]))
+    here, there, elsewhere, other = (synthetic.address("127.0.0.1:%d" % port) for port in (40000, 8004, 8099, 41000))
+    for service, name, ends in (("front", "GET /stock", (here, there)), ("stock", "GET /stock", (there, here))):
+        index = next(i for i, each in enumerate(recording.reports[service]) if each[15] == name)
+        made = recording.reports[service][index]
+        recording.reports[service][index] = (*made[:13], *ends, *made[15:])
+    sent = next(each for each in recording.reports["front"] if each[13] == here)
+    orders = next(each for each in recording.reports["orders"] if each[0] == synthetic.CAPTURE)
+    recording.reports["orders"].append((*sent[:9], orders[9], *sent[10:13], other, elsewhere, sent[15]))
+    taken = next(each for each in recording.reports["stock"] if each[13] == there)
+    recording.reports["depot"] = [(*taken[:9], recording.id(), *taken[10:13], elsewhere, other, taken[15])]
+    with replays.private() as stage:
+        replays.replay(stage, recording.write(stage.directory / "links.weftr"))
+        processes.wait_until(lambda: stage.json("tasks", "--each"), 10, "a task")
+        execution = stage.json("tasks", "--each")[0]
+        window.open(report(stage))
+    linked = {each["id"]: [(link["kind"], link["subtask"]) for link in each["links"]] for each in execution["subtasks"] if each["links"]}
+    again = "%016x" % first[9], "%016x" % recording.reports["pricing"][-1][9]
+    assert linked[again[0]] == [("same_request", again[1])] and linked[again[1]] == [("same_request", again[0])], linked
+
+    def links():
+        return window.ask("[...document.querySelectorAll ('#detail .link')].map (l => [l.parentNode.previousSibling.innerText, l.innerText, l.title])")
+
+    def find(text):
+        window.press("/")
+        window.ask("document.getElementById ('find').select ()")
+        window.type(text)
+        processes.wait_until(lambda: window.ask("document.getElementById ('found').innerText") not in ("", "not here"), 5, text)
+        window.press("Enter")
+        assert text in window.ask("document.getElementById ('detail').innerText")
+
+    find(again[0])
+    assert links() == [["same request", "pricing GET /quote/{id} at + 80.0 ms", again[1]]]
+    assert not any("80.0" in text for _, text in rows(window, "fall"))
+    window.click("#detail .link")  # the seventh of its like: it was folded away
+    assert again[1] in window.ask("document.getElementById ('detail').innerText") and chosen(window)[1].startswith("pricing GET /quote/{id}")
+    assert window.ask("document.activeElement.id") == "fall"
+    assert links() == [["same request", "pricing GET /quote/{id} at + 10.0 ms", again[0]]]
+    window.ask("document.querySelector ('#detail .link').focus ()")
+    window.press("Enter")  # by keyboard, too
+    assert links()[0][2] == again[1]
+    stock = next(each["id"] for each in execution["subtasks"] if each["service"] == "stock")
+    find(stock)
+    depot = "%016x" % recording.reports["depot"][0][9]
+    assert linked[stock] == [("same_request", depot), ("caller", "%016x" % orders[9])], linked
+    assert links() == [["same request", "depot GET /stock at + 92.0 ms", depot],
+                       ["or called by", "orders POST /orders at + 2.00 ms", "%016x" % orders[9]]]
+    window.click("#detail div:last-child .link")
+    assert "orders POST /orders" in chosen(window)[1]
+    assert window.said == []
+
+
 def test_searching(page):
     page.press("/")
     assert page.ask("document.activeElement.id") == "find"
@@ -328,38 +389,30 @@ def test_light_and_dark(page):
     assert day[2] != night[2]  # the overview is drawn anew
 
 
-def enlarge(path, count):
-    """The same page, its first execution with `count` subtasks: four levels, every kind of name."""
-    text = path.read_text()
-    before, rest = text.split('id="data">', 1)
-    raw, after = rest.split("</script>", 1)
-    data = json.loads(raw)
-    tree = max((each for each in data["executions"] if data["texts"][each[1]] == "POST /checkout"), key=lambda each: each[6])
-    subtasks = data["trees"][tree[11]]["subtasks"]
-    model = list(subtasks[1])
-    whole = tree[6]
-    del subtasks[1:]
-    names_at = len(data["texts"])
-    data["texts"] += ["GET /item/%d" % number for number in range(5000)]
-    while len(subtasks) < count:
-        number = len(subtasks)
-        row = list(model)
-        first = number - (number - 1) % 40  # of 40: below the root, below the first, below the one before
-        row[0] = 0 if number == first else first if number % 8 == 2 or number < first + 3 else number - 1 if number % 8 == 3 else subtasks[-1][0]
-        row[1] = names_at + number % 5000
-        row[6], row[7] = whole * number / count, whole / 50
-        row[20] = "%016x" % number
-        subtasks.append(row)
-    out = path.with_name("large.html")
-    raw = json.dumps(data).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-    out.write_text(before + 'id="data">' + raw + "</script>" + after)
-    return out
+def nightly(count):
+    """An execution of so many subtasks on four levels, of 5,000 names: forty below each job, one below the other in threes."""
+    top, made, whole = Call("batch", "POST /nightly", 0, count), 1, 0
+    while made < count:
+        first = job = Call("worker", "POST /job/j%d" % (made % 5000), whole, whole + 40)
+        top.children.append(job)
+        made += 1
+        for number in range(min(39, count - made)):
+            below = first if number % 8 != 2 or not first.children else first.children[-1]
+            below.children.append(Call("store", "GET /item/i%d" % (made % 5000), whole + number, whole + number + 1))
+            made += 1
+        whole += 40
+    return top
 
 
-def test_ten_thousand_subtasks_are_fluid(shop, window):
+def test_ten_thousand_subtasks_are_fluid(window):
     """The main thread's own time for each frame of scrolling, zooming and panning: its CPU time, so that
     what else the machine does is not counted."""
-    window.open(enlarge(report(shop), 10000))
+    recording = synthetic.Recording()
+    recording.add(nightly(10000))
+    with replays.private() as stage:
+        replays.replay(stage, recording.write(stage.directory / "nightly.weftr"))
+        processes.wait_until(lambda: sum(each["hops"]["proven"] for each in stage.json("tasks", "--each")) == 9999, 20, "9,999 calls", 0.3)
+        window.open(report(stage))
     assert "10,000 subtasks" in window.ask("document.getElementById ('fall-note').innerText")
     window.ask("document.getElementById ('fall').scrollIntoView ({ block: 'center' })")
     if window.ask("document.getElementById ('fold').innerText") != "Fold":

@@ -94,6 +94,29 @@ def test_filters(house):
     assert names(house, "--since", "40m", "--errors", "--slower", "1s") == []
 
 
+def test_edges(house):
+    """Who calls whom: 5 carts, whose request to nobody is refused after 1 ms; 3,000 items, one of them a 503."""
+    def rows(name):
+        lines = io.StringIO(house.weft("tasks", "--edges", "--csv", "--name", name).stdout)
+        return {(row["from_service"], row["name"]): row for row in csv.DictReader(lines)}
+
+    cart = rows("GET /cart")["shop", "GET /x"]
+    alike = rows("GET /alike")
+    item, top = alike["hub", "GET /item/{id}"], alike["", "GET /alike"]
+    assert (cart["task"], cart["task_service"], cart["calls"], cart["errors"], cart["hop"]) == ("GET /cart", "shop", "5", "5", "embed_only")
+    wire = 2 * synthetic.WIRE_NS
+    assert (item["calls"], item["errors"], item["p50_ns"], item["max_ns"]) == ("3000", "1", str(2_000_000 + wire), str(2_000_000 + wire))
+    assert (top["service"], top["calls"], top["p99_ns"]) == ("hub", "1", "9000000000")
+    lines = house.json("tasks", "--edges", "--name", "GET /cart")
+    assert [(line["task"], line["from_service"], line["name"], line["calls"]) for line in lines] == [
+        ("GET /cart", "", "GET /cart", 5), ("GET /cart", "shop", "GET /x", 5)]
+    text = house.weft("tasks", "--edges", "--service", "shop").stdout.splitlines()
+    assert text[0].split()[:5] == ["TASK", "CALLER", "CALLEE", "CALLS", "ERRORS"] and len(text) == 3
+    one_line(house.weft("tasks", "--edges", "--each", check=False), "exclude each other")
+    done = house.weft("tasks", "--edges", "--name", "GET /wide", "--json")  # 3,000 of them are 1 ms long: 1,024 are told apart
+    assert len(done.stdout.splitlines()) < 1025 and "calls of further edges" in done.stderr
+
+
 def test_filters_of_executions(house):
     each = house.json("tasks", "--each", "--name", "GET /even", "--sort", "slowest", "--limit", "3")
     assert [one["duration_ns"] for one in each] == [100_000_000, 99_000_000, 98_000_000]

@@ -269,10 +269,12 @@ class Stage:
             self._classes[key] = target
         return self._classes[key]
 
-    def app(self, kind, name, port=None, peers=None, run=False, jdk=None, options=(), wait=True, env=None):
+    def app(self, kind, name, port=None, peers=None, run=False, jdk=None, options=(), wait=True, env=None,
+            workers=0):
         """Starts `kind` (flask, http, jvm, relay or jvm-relay) as service `name`. peers: {name: url}. run: under
         `weft run --service name`. jdk: 17, 25 or None for the default one. options: of the
-        runtime (`-Xrs`, `-u`). Returns once it listens, unless wait is False."""
+        runtime (`-Xrs`, `-u`). workers: threads that serve; else one for each connection. Returns once it
+        listens, unless wait is False."""
         port = port or free_port(self.rng)
         log, output = self.directory / (name + ".log"), self.directory / (name + ".out")
         if kind in JVM_MAINS:
@@ -285,6 +287,7 @@ class Stage:
         command += ["--name", name, "--port", port, "--log", log]
         for peer, url in (peers or {}).items():
             command += ["--peer", "%s=%s" % (peer, url)]
+        command += ["--workers", workers] if workers else []
         if run:
             command = [self.build / "weft", "run", "--service", name, "--"] + command
         with open(output, "ab") as out:

@@ -11,7 +11,7 @@ const byId = (id) => document.getElementById (id);
 const EXECUTION = ["task", "name", "service", "orphan", "complete", "start_us", "duration_ns", "count", "status",
   "error", "failed", "tree"];
 const SUBTASK = ["parent", "name", "service", "vm", "instance", "hop", "start", "duration", "self", "cpu", "sent",
-  "answered", "status", "error", "critical", "inside", "pid", "calls", "out", "in", "id", "request"];
+  "answered", "status", "error", "critical", "inside", "pid", "calls", "out", "in", "id", "request", "links"];
 const TEXTS = { name: 1, service: 1, vm: 1, instance: 1, error: 1 };
 const record = (fields, row) => {
   const made = {};
@@ -677,8 +677,16 @@ function choose (i) {
     ["starts at", `+ ${time (s.start)}`], ["takes", time (s.duration)], ["self", time (s.self)], ["CPU", s.cpu < 0 ? "not known" : time (s.cpu)],
     ["network", wire >= 0 ? time (wire) : ""], ["answer", s.error || s.status || ""], ["known by", s.hop.replace ("_", " ")],
     ["calls", s.calls ? number (s.calls) : ""], ["bytes", s.calls ? `${number (s.out)} out, ${number (s.in)} in` : ""]];
-  byId ("detail").replaceChildren (fill (el ("dl"), null, facts.filter (([, value]) => value !== "").map (([what, value]) =>
-    el ("div", null, el ("dt", null, what), el ("dd", null, el ("bdi", null, value))))));
+  byId ("detail").replaceChildren (fill (el ("dl"), null, [...facts.filter (([, value]) => value !== "").map (([what, value]) =>
+    el ("div", null, el ("dt", null, what), el ("dd", null, el ("bdi", null, value)))), ...(s.links || []).map (linked)]));
+}
+/* One that the tree does not join to it; where it is in the tree, a way there. */
+const LINK = { same_request: "same request", caller: "or called by" };
+function linked ([id, kind]) {
+  const index = fall.subtasks.findIndex ((s) => s.id === id && !isLeaf (s)), other = fall.subtasks[index];
+  const go = () => { show (index); fall.box.focus ({ preventScroll: true }); };
+  return el ("div", null, el ("dt", null, LINK[kind]), el ("dd", null, !other ? el ("bdi", null, id)
+    : el ("button.link", { type: "button", onclick: go, title: safe (id) }, el ("bdi", null, `${other.service} ${other.name}`), ` at + ${time (other.start)}`)));
 }
 function toggle (open) {
   const at = fall.rows[fall.chosen], s = chosenSubtask ();

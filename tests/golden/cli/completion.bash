@@ -15,7 +15,7 @@ _weft ()
       ls) words="--all --losses --json --csv --controller --keys --plain-tcp --verbose --help" ;;
       instruct) words="--on --root --embed --capture --match --match-header --exclude --sample --max --for --lease --carrier --embed-to --json --controller --keys --plain-tcp --verbose --help" ;;
       stop) words="--json --controller --keys --plain-tcp --verbose --help" ;;
-      tasks) words="--each --sort --limit --name --service --slower --errors --since --last --instruction --json --csv --controller --keys --plain-tcp --verbose --help" ;;
+      tasks) words="--each --edges --sort --limit --name --service --slower --errors --since --last --instruction --json --csv --controller --keys --plain-tcp --verbose --help" ;;
       show) words="--full --json --csv --controller --keys --plain-tcp --verbose --help" ;;
       top) words="--once --sort --limit --name --service --slower --errors --since --last --instruction --json --csv --controller --keys --plain-tcp --verbose --help" ;;
       report) words="-o --limit --name --service --slower --errors --since --last --instruction --controller --keys --plain-tcp --verbose --help" ;;

@@ -25,6 +25,9 @@ typedef enum {
   SHOP_RETRY,
   SHOP_LOCK,
   SHOP_QUEUE,
+  SHOP_NETWORK,
+  SHOP_HELD, /* for a part of the time before it is taken up, for the rest in itself */
+  SHOP_POOL, /* likewise, in any place of that service */
   SHOP_CAUSES
 } shop_cause_t;
 
@@ -45,15 +48,18 @@ typedef struct {
   double sigma;    /* of the log-normal noise */
   double load;     /* sigma of what slows down a whole execution */
   double pauses;   /* share of executions that one pause strikes, somewhere */
+  double wake_ms;  /* until a callee takes a request up, about; a pause strikes there, too */
   double whole_ms; /* what an execution takes without noise */
   /* planted: */
   shop_cause_t cause;
   int at;          /* place */
   double share;    /* of the executions */
   double extra_ms; /* that it makes them longer, about */
+  int hosts;       /* 2: the planted place is alone on the other one; 3: with its caller */
   /* the execution in hand: */
   ctl_execution_t *out;
   int hit;
+  int struck; /* place: `at`, or one of its service */
   double pause_at_ms, spent_ms, factor;
 } shop_t;
 
@@ -113,9 +119,11 @@ static inline void shop_new (shop_t *self, uint64_t seed)
   }
 }
 
-/* Requests that are not alike: calls that only some of them make, and some more than once. */
+/* Requests that are not alike: calls that only some of them make, and some more than once. And threads that
+ * take their time. */
 static inline void shop_vary (shop_t *self)
 {
+  self->wake_ms = shop_draw (self) < 0.5 ? 0 : 2 * shop_draw (self);
   for (int i = 1; i < self->places; i++) {
     self->place[i].often = shop_draw (self) < 0.5 ? 1 : 0.2 + 0.8 * shop_draw (self);
     self->place[i].most = 1 + shop_below (self, 3);
@@ -158,7 +166,7 @@ static inline double shop_calls (shop_t *self, int at, uint64_t id, double now_m
   for (int i = at + 1; i < self->places; i++) {
     if (self->place[i].parent != at)
       continue;
-    int planted = self->hit && self->at == i;
+    int planted = self->hit && self->struck == i;
     int usual = self->place[i].often == 1 || shop_draw (self) < self->place[i].often
                     ? 1 + (self->place[i].most > 1 ? shop_below (self, self->place[i].most) : 0)
                     : 0;
@@ -183,15 +191,25 @@ static inline double shop_emit (shop_t *self, int at, uint64_t caller, double se
 {
   ctl_subtask_t *subtask = shop_subtask (self, at, caller);
   uint64_t id = subtask->id;
-  int planted = self->hit && self->at == at;
-  double network_ms = caller ? 0.05 + 0.05 * shop_draw (self) : 0;
-  double start_ms = sent_ms + network_ms + (planted && self->cause == SHOP_QUEUE ? self->extra_ms : 0);
+  int planted = self->hit && self->struck == at;
+  double network_ms = caller ? 0.05 + 0.05 * shop_draw (self) : 0, before_ms = 0;
+  if (planted && self->cause == SHOP_NETWORK)
+    network_ms += self->extra_ms / 2;
+  if (planted && self->cause == SHOP_QUEUE)
+    before_ms = self->extra_ms;
+  if (planted && (self->cause == SHOP_HELD || self->cause == SHOP_POOL))
+    before_ms = self->extra_ms * shop_draw (self);
+  if (caller && self->wake_ms > 0)
+    before_ms += shop_work (self, self->wake_ms);
+  double start_ms = sent_ms + network_ms + before_ms;
   double first_ms = shop_work (self, self->place[at].base_ms / 2);
   double now_ms = failing ? start_ms + first_ms : shop_calls (self, at, id, start_ms + first_ms);
   double last_ms = shop_work (self, self->place[at].base_ms / 2);
   double cpu_ms = 0.8 * (first_ms + last_ms);
   if (planted && (self->cause == SHOP_SLOW || self->cause == SHOP_LOCK))
     last_ms += self->extra_ms * (0.9 + 0.2 * shop_draw (self));
+  if (planted && (self->cause == SHOP_HELD || self->cause == SHOP_POOL))
+    last_ms += self->extra_ms - before_ms;
   if (planted && self->cause == SHOP_SLOW)
     cpu_ms += self->extra_ms * 0.9;
   double end_ms = now_ms + last_ms, answered_ms = end_ms + network_ms;
@@ -200,11 +218,23 @@ static inline double shop_emit (shop_t *self, int at, uint64_t caller, double se
   subtask->start_ns = (uint64_t) (start_ms * SHOP_MS);
   subtask->end_ns = (uint64_t) (end_ms * SHOP_MS);
   subtask->cpu_ns = (uint64_t) (cpu_ms * SHOP_MS);
+  subtask->host = self->hosts && self->at == at ? 2 : 1;
+  subtask->sender_host = self->hosts == 3 && self->at == at ? 2 : 1;
   if (caller) {
     subtask->sent_ns = (uint64_t) (sent_ms * SHOP_MS);
     subtask->answered_ns = (uint64_t) (answered_ms * SHOP_MS);
   }
   return answered_ms;
+}
+
+/* Some other place of the service that is planted in. */
+static inline int shop_struck (shop_t *self)
+{
+  int places[SHOP_PLACES], count = 0;
+  for (int i = 1; i < self->places; i++)
+    if (strcmp (self->place[i].service, self->place[self->at].service) == 0)
+      places[count++] = i;
+  return self->cause == SHOP_POOL ? places[shop_below (self, count)] : self->at;
 }
 
 /* Execution `number`; requests come so that some eight are open at once. */
@@ -217,11 +247,12 @@ static inline ctl_execution_t *shop_execution (shop_t *self, uint32_t number)
   memcpy (self->out->task + 8, &number, sizeof number);
   self->out->task[15] = 1;
   self->out->name = self->out->origin = "";
-  self->out->hosts = 1;
+  self->out->hosts = self->hosts ? 2 : 1;
   int turn = (int) (1 / (self->share > 0 ? self->share : 1));
   /* a lock that is held makes all wait who come meanwhile: three in a row */
   self->hit = self->cause == SHOP_LOCK ? (int) number % turn < 3 : shop_draw (self) < self->share;
   self->hit &= self->cause != SHOP_NOTHING;
+  self->struck = shop_struck (self);
   self->factor = exp (self->load * shop_normal (self));
   self->pause_at_ms = shop_draw (self) < self->pauses ? shop_draw (self) * self->whole_ms : -1;
   self->spent_ms = 0;

@@ -4,7 +4,7 @@
 
 #include "../../../../controller/view/sentences.h"
 
-static ctl_analysis_t *analyse (shop_cause_t cause, uint32_t executions)
+static ctl_analysis_t *analyse_on (int hosts, shop_cause_t cause, uint32_t executions)
 {
   shop_t shop;
   ctl_analyse_t *analyse = ctl_analyse_new ();
@@ -13,6 +13,7 @@ static ctl_analysis_t *analyse (shop_cause_t cause, uint32_t executions)
   shop.noise = SHOP_UNIFORM;
   shop.load = shop.pauses = 0;
   shop.cause = cause;
+  shop.hosts = hosts;
   shop.at = shop.places - 1;
   shop.place[shop.at].parallel = 0;
   shop.share = 0.03;
@@ -27,6 +28,11 @@ static ctl_analysis_t *analyse (shop_cause_t cause, uint32_t executions)
   assert_int_equal (ctl_analyse_finish (analyse, &analysis), 0);
   ctl_analyse_destroy (&analyse);
   return analysis;
+}
+
+static ctl_analysis_t *analyse (shop_cause_t cause, uint32_t executions)
+{
+  return analyse_on (0, cause, executions);
 }
 
 /* Every line of what was printed fits. */
@@ -89,6 +95,24 @@ static void test_what_cannot_be_said (void **state)
   ctl_analysis_destroy (&analysis);
 }
 
+/* Between two hosts a queue and the network look the same; within one of them they do not. */
+static void test_clocks_of_two_hosts (void **state)
+{
+  (void) state;
+  const char *apart = "(the network, or a queue there: the clocks of two hosts cannot tell)";
+  ctl_analysis_t *analysis = analyse_on (2, SHOP_QUEUE, 804);
+  check_text (analysis, "more on the way of service-0");
+  check_text (analysis, apart);
+  ctl_analysis_destroy (&analysis);
+  analysis = analyse_on (2, SHOP_NETWORK, 804);
+  check_text (analysis, apart);
+  ctl_analysis_destroy (&analysis);
+  analysis = analyse_on (3, SHOP_QUEUE, 804);
+  check_text (analysis, "more before service-0 takes up service-0");
+  check_text (analysis, "(a queue before its threads, or on the way there)");
+  ctl_analysis_destroy (&analysis);
+}
+
 /* No room is too small, and nothing of a name reaches a terminal as it came. */
 static void test_names_that_mean_no_good (void **state)
 {
@@ -113,6 +137,7 @@ int main (void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test (test_every_cause),
       cmocka_unit_test (test_what_cannot_be_said),
+      cmocka_unit_test (test_clocks_of_two_hosts),
       cmocka_unit_test (test_names_that_mean_no_good),
   };
   return cmocka_run_group_tests (tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "golden.h"
 
+#include "../../../../controller/view/edge_table.h"
 #include "../../../../controller/view/table.h"
 
 static void test_profile (void **state)
@@ -63,6 +64,20 @@ static void test_tasks (void **state)
   golden_end (&golden, "tasks.txt");
   assert_int_equal (ctl_table_tasks (golden_begin (&golden), &golden_ascii, analysis), 0);
   golden_end (&golden, "tasks-ascii.txt");
+  ctl_analysis_destroy (&analysis);
+}
+
+static void test_edges (void **state)
+{
+  (void) state;
+  golden_t golden;
+  ctl_analysis_t *analysis = golden_analysis ();
+  assert_int_equal (ctl_edge_table_print (golden_begin (&golden), &golden_wide, analysis), 0);
+  golden_end (&golden, "edges.txt");
+  assert_int_equal (ctl_edge_table_print (golden_begin (&golden), &golden_ascii, analysis), 0);
+  golden_end (&golden, "edges-ascii.txt");
+  assert_int_equal (ctl_edge_table_csv (golden_begin (&golden), analysis), 0);
+  golden_end (&golden, "edges.csv");
   ctl_analysis_destroy (&analysis);
 }
 
@@ -141,6 +156,7 @@ int main (void)
       cmocka_unit_test (test_profile_with_a_database),
       cmocka_unit_test (test_nothing_is_a_report_too),
       cmocka_unit_test (test_tasks),
+      cmocka_unit_test (test_edges),
       cmocka_unit_test (test_each),
       cmocka_unit_test (test_a_padded_id),
       cmocka_unit_test (test_instances),
