@@ -99,6 +99,7 @@ static int add (ctl_open_tasks_t *self, uint32_t task, uint32_t lines, uint64_t 
   for (uint32_t i = 0; i < lines; i++)
     place[i] = (ctl_entry_t){.link = (*link)++};
   ctl_open_tasks_add (self, &self->task[task], lines);
+  assert_in_range (self->at, self->end - CTL_OPEN_SEGMENT, self->end);
   return 0;
 }
 
