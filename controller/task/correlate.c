@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a report is taken: its task is looked up by id, its line (of some reports,
  * two) is put before the task's list. Slot and task are almost always cache misses
- * at a million open tasks, so reports are taken in groups: decode and hash all and
- * touch their slots, touch all tasks, then insert. */
+ * at a million open tasks, so that reports are taken in three stages, each some
+ * reports behind the one before:
+ *
+ *   decode, hash, fetch the slot │ read the slot, fetch the task │ insert
+ *
+ * One report of each stage in turn: work and waiting overlap all the time, and the
+ * misses come as evenly as the memory can take them. */
 #include "correlate.h"
 
 #include <stdlib.h>
@@ -14,7 +19,8 @@
 #include "open_tasks.h"
 #include "wheel.h"
 
-#define GROUP            64u   /* reports taken together: enough to hide a miss, few enough for the L1 */
+#define AHEAD            16u   /* reports between two stages: their work takes longer than a miss */
+#define COMING           64u   /* reports on their way, more than two such distances: a power of two */
 #define NAME_CACHE       4096u /* names of one batch, by their place in the frame */
 #define TASK_ENTRIES_MAX (4u * WEFT_SUBTASKS_PER_TASK_MAX)
 #define WALK             65536u /* tasks looked at for each time that stats are asked for, at most on average */
@@ -176,57 +182,93 @@ static void forget_look (ctl_correlate_t *self, ctl_open_t *task)
   task->flags &= (uint8_t) ~CTL_OPEN_LOOKED;
 }
 
-static int insert (ctl_correlate_t *self, const uint8_t *frame, const weft_report_t *report, uint32_t hash,
-                   uint16_t instance, uint32_t now)
+/* What the reports of a batch have in common. */
+typedef struct {
+  const uint8_t *frame;
+  uint32_t now; /* tick */
+  uint16_t instance;
+} batch_t;
+
+/* A report on its way through the stages. */
+typedef struct {
+  weft_report_t report;
+  uint32_t hash;
+  uint32_t task; /* number, by its slot; CTL_NIL: none */
+} coming_t;
+
+static int insert (ctl_correlate_t *self, const batch_t *batch, const coming_t *coming)
 {
-  uint32_t name, number;
-  int rc = name_id (self, frame, report, &name);
-  if (rc == 0)
-    rc = find_or_make (self, report->task, hash, now, &number);
-  if (rc)
-    return rc;
+  const weft_report_t *report = &coming->report;
+  uint32_t name, number = coming->task;
+  int rc = name_id (self, batch->frame, report, &name);
+  if (rc == 0 && (number == CTL_NIL || !ctl_open_tasks_is (&self->tasks, number, report->task)))
+    rc = find_or_make (self, report->task, coming->hash, batch->now, &number);
+  ctl_entry_t *line = rc ? NULL : ctl_open_tasks_place (&self->tasks);
+  if (!line)
+    return rc ? rc : WEFT_E_FULL;
   ctl_open_t *task = &self->tasks.task[number];
-  task->touched = now;
+  task->touched = batch->now;
   forget_look (self, task);
-  ctl_entry_t line[CTL_ENTRY_LINES_MAX];
-  uint32_t lines = ctl_entry_fill (self->peers, report, name, instance, line);
+  uint32_t lines = ctl_entry_fill (self->peers, report, name, batch->instance, line);
   if (task->count + lines > TASK_ENTRIES_MAX) {
     task->truncated++;
     self->stats.truncated++;
     return 0;
   }
   count_kind (self, report->kind);
-  for (uint32_t i = 0; i < lines && rc == 0; i++)
-    rc = ctl_open_tasks_add (&self->tasks, task, &line[i]);
-  return rc;
-}
-
-/* Takes reports whose hashes are known: by now their slots are on their way into the cache. */
-static int take_group (ctl_correlate_t *self, const uint8_t *frame, const weft_report_t *report,
-                       const uint32_t *hash, uint32_t count, uint16_t instance, uint32_t now, uint32_t *taken)
-{
-  for (uint32_t i = 0; i < count; i++)
-    ctl_open_tasks_fetch_task (&self->tasks, hash[i]);
-  int shedding = ctl_shed_active (self->shed);
-  for (uint32_t i = 0; i < count; i++) {
-    int rc = 0;
-    if (shedding && report[i].kind != WEFT_REPORT_BARE &&
-        ctl_shed_holds (self->shed, report[i].task,
-                        ctl_open_tasks_find (&self->tasks, report[i].task, hash[i]) != CTL_NIL))
-      continue;
-    if (report[i].kind == WEFT_REPORT_BARE)
-      rc = take_bare (self, &report[i], instance);
-    else if (report[i].kind <= WEFT_REPORT_OPAQUE)
-      rc = insert (self, frame, &report[i], hash[i], instance, now);
-    else
-      self->stats.skipped++;
-    if (rc)
-      return rc;
-    self->stats.reports++;
-    ++*taken;
-  }
+  ctl_open_tasks_add (&self->tasks, task, lines);
   return 0;
 }
+
+static int is_shed (ctl_correlate_t *self, const coming_t *coming)
+{
+  return ctl_shed_active (self->shed) &&
+         ctl_shed_holds (self->shed, coming->report.task,
+                         ctl_open_tasks_find (&self->tasks, coming->report.task, coming->hash) != CTL_NIL);
+}
+
+static int take_one (ctl_correlate_t *self, const batch_t *batch, const coming_t *coming, uint32_t *taken)
+{
+  int rc = 0;
+  if (coming->report.kind == WEFT_REPORT_BARE)
+    rc = take_bare (self, &coming->report, batch->instance);
+  else if (coming->report.kind > WEFT_REPORT_OPAQUE)
+    self->stats.skipped++;
+  else if (is_shed (self, coming))
+    return 0;
+  else
+    rc = insert (self, batch, coming);
+  if (rc)
+    return rc;
+  self->stats.reports++;
+  ++*taken;
+  return 0;
+}
+
+/* All that the reader has, or until something fails. */
+static int take_reports (ctl_correlate_t *self, const batch_t *batch, weft_batch_reader_t *reader,
+                         uint32_t *taken)
+{
+  coming_t coming[COMING];
+  uint32_t decoded = 0, fetched = 0, done = 0;
+  int more = 1, rc = 0;
+  while (rc == 0 && (more == 1 || done < decoded)) {
+    coming_t *one = &coming[decoded % COMING];
+    if (more == 1 && (more = weft_batch_reader_next (reader, &one->report)) == 1) {
+      one->hash = ctl_open_tasks_hash (&self->tasks, one->report.task);
+      ctl_open_tasks_fetch_slot (&self->tasks, one->hash);
+      decoded++;
+    }
+    if (decoded - fetched > AHEAD || (more != 1 && fetched < decoded)) {
+      one = &coming[fetched++ % COMING];
+      one->task = ctl_open_tasks_fetch_task (&self->tasks, one->hash);
+    }
+    if (fetched - done > AHEAD || (more != 1 && fetched == decoded && done < decoded))
+      rc = take_one (self, batch, &coming[done++ % COMING], taken);
+  }
+  return rc ? rc : more;
+}
+_Static_assert(COMING > 2u * AHEAD + 1u, "none is overwritten on its way");
 
 static void evict_one (ctl_correlate_t *self)
 {
@@ -262,34 +304,24 @@ int ctl_correlate_ease (const ctl_correlate_t *self, uint32_t batches)
 int ctl_correlate_batch (ctl_correlate_t *self, const void *frame, size_t size, uint32_t *ret_reports)
 {
   weft_batch_reader_t reader;
-  weft_report_t report[GROUP];
-  uint32_t hash[GROUP], taken = 0;
-  uint16_t instance;
+  batch_t batch = {.frame = frame};
+  uint32_t taken = 0;
   if (size > WEFT_FRAME_MAX)
     return WEFT_E_MALFORMED;
   int rc = ctl_correlate_room (self);
   if (rc == 0)
     rc = weft_batch_reader_begin (&reader, frame, size);
   if (rc == 0)
-    rc = begin_batch (self, &reader.head, &instance);
+    rc = begin_batch (self, &reader.head, &batch.instance);
   if (rc)
     return rc;
   uint64_t now_ns = weft_mono_ns ();
-  uint32_t now = ctl_wheel_tick (&self->wheel, now_ns);
-  int more = 1;
+  batch.now = ctl_wheel_tick (&self->wheel, now_ns);
   ctl_shed_tick (self->shed, now_ns);
-  while (more == 1 && rc == 0) {
-    uint32_t count = 0;
-    while (count < GROUP && (more = weft_batch_reader_next (&reader, &report[count])) == 1) {
-      hash[count] = ctl_open_tasks_hash (&self->tasks, report[count].task);
-      ctl_open_tasks_fetch_slot (&self->tasks, hash[count]);
-      count++;
-    }
-    rc = take_group (self, frame, report, hash, count, instance, now, &taken);
-  }
+  rc = take_reports (self, &batch, &reader, &taken);
   self->stats.skipped += reader.skipped;
   *ret_reports = taken;
-  return rc ? rc : more;
+  return rc;
 }
 
 void ctl_correlate_idle (ctl_correlate_t *self, uint32_t instance)

@@ -37,8 +37,7 @@ static uint32_t fill_cpu (const weft_report_t *report, ctl_entry_t lines[2])
 
 static uint32_t fill_capture (ctl_peers_t *peers, const weft_report_t *report, ctl_entry_t lines[2])
 {
-  ctl_peers_captured_at (peers, &report->local);
-  uint64_t connection = ctl_peers_connection (peers, &report->peer, &report->local);
+  uint64_t connection = ctl_peers_captured (peers, &report->peer, &report->local);
   if (report->request) {
     lines[0].peer = (uint32_t) connection;
   } else {
@@ -69,7 +68,8 @@ uint32_t ctl_entry_fill (ctl_peers_t *peers, const weft_report_t *report, uint32
     return fill_opaque (peers, report, ret_lines);
   if (report->kind == WEFT_REPORT_CAPTURE)
     return fill_capture (peers, report, ret_lines);
-  entry->peer = ctl_peers_address (peers, &report->peer);
-  entry->instruction = (uint32_t) ctl_peers_connection (peers, &report->local, &report->peer);
+  uint64_t connection;
+  entry->peer = ctl_peers_sent_to (peers, &report->local, &report->peer, &connection);
+  entry->instruction = (uint32_t) connection;
   return 1;
 }

@@ -407,9 +407,10 @@ static void shift (ctl_subtask_t *subtask, int64_t own_ns, int64_t sender_ns)
 
 int ctl_hop_clock_align (const ctl_hop_clock_t *self, ctl_execution_t *execution)
 {
-  hosts_t *hosts = calloc (1, sizeof *hosts);
+  hosts_t *hosts = malloc (sizeof *hosts); /* of few hosts, little of it is touched */
   if (!hosts)
     return WEFT_E_NOMEM;
+  hosts->count = 0;
   execution->aligned = 0;
   execution->clock_uncertainty_ns = 0;
   if (list_hosts (execution, hosts) && place_all (self, execution, hosts)) {

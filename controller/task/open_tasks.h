@@ -71,20 +71,33 @@ static inline uint32_t ctl_open_tasks_hash (const ctl_open_tasks_t *self, const 
 {
   return (uint32_t) (ctl_mix_16 (&self->seed, id) >> 32);
 }
-/* What a look-up will touch, in the order in which it does: the slot, then what the slot tells of. */
+/* What a look-up will touch, in the order in which it does: the slot, then what the slot tells of. The
+ * second one returns the task that it will be, as far as the slot knows; CTL_NIL: a new one. */
 static inline void ctl_open_tasks_fetch_slot (const ctl_open_tasks_t *self, uint32_t hash)
 {
   __builtin_prefetch (&self->table[hash & self->mask], 1);
 }
-void ctl_open_tasks_fetch_task (const ctl_open_tasks_t *self, uint32_t hash);
+uint32_t ctl_open_tasks_fetch_task (const ctl_open_tasks_t *self, uint32_t hash);
+/* Whether this number (not CTL_NIL) is that task's. */
+static inline int ctl_open_tasks_is (const ctl_open_tasks_t *self, uint32_t number,
+                                     const uint8_t id[WEFT_TASK_ID_SIZE])
+{
+  const ctl_open_t *task = &self->task[number];
+  uint64_t have[2], want[2];
+  memcpy (have, task->id, sizeof have);
+  memcpy (want, id, sizeof want);
+  return ((have[0] ^ want[0]) | (have[1] ^ want[1])) == 0 && task->flags & CTL_OPEN_USED;
+}
 /* CTL_NIL: there is none. */
 uint32_t ctl_open_tasks_find (const ctl_open_tasks_t *self, const uint8_t id[WEFT_TASK_ID_SIZE],
                               uint32_t hash);
 /* *ret_made 1: it was not there; its ticks are 0. WEFT_E_FULL, WEFT_E_NOMEM. */
 int ctl_open_tasks_take (ctl_open_tasks_t *self, const uint8_t id[WEFT_TASK_ID_SIZE], uint32_t hash,
                          uint32_t *ret_number, int *ret_made);
-/* Puts one entry before the task's others. WEFT_E_FULL. */
-int ctl_open_tasks_add (ctl_open_tasks_t *self, ctl_open_t *task, const ctl_entry_t *entry);
+/* Where the next CTL_ENTRY_LINES_MAX entries can be written; NULL: full. */
+ctl_entry_t *ctl_open_tasks_place (ctl_open_tasks_t *self);
+/* Puts as many of them as were written before the task's others. */
+void ctl_open_tasks_add (ctl_open_tasks_t *self, ctl_open_t *task, uint32_t lines);
 void ctl_open_tasks_forget (ctl_open_tasks_t *self, uint32_t number);
 /* Nothing is open: begins anew, and the memory of a burst goes back to the kernel. */
 void ctl_open_tasks_give_back (ctl_open_tasks_t *self);

@@ -75,7 +75,10 @@ static uint64_t mix (const ctl_peers_t *self, const weft_address_t *address)
 
 static int same (const weft_address_t *a, const weft_address_t *b)
 {
-  return a->port == b->port && memcmp (a->ip, b->ip, sizeof a->ip) == 0;
+  uint64_t left[2], right[2];
+  memcpy (left, a->ip, sizeof left);
+  memcpy (right, b->ip, sizeof right);
+  return ((left[0] ^ right[0]) | (left[1] ^ right[1])) == 0 && a->port == b->port;
 }
 
 static int room_for_one (ctl_peers_t *self)
@@ -93,11 +96,10 @@ static int room_for_one (ctl_peers_t *self)
   return 1;
 }
 
-uint32_t ctl_peers_address (ctl_peers_t *self, const weft_address_t *address)
+/* `mixed`: of the address. */
+static inline uint32_t number_of (ctl_peers_t *self, const weft_address_t *address, uint64_t mixed)
 {
-  if (!is_ip (address))
-    return 0;
-  uint32_t at = (uint32_t) mix (self, address) & (ADDRESS_SLOTS - 1);
+  uint32_t at = (uint32_t) mixed & (ADDRESS_SLOTS - 1);
   for (; self->slot[at]; at = (at + 1) & (ADDRESS_SLOTS - 1))
     if (same (&self->address[self->slot[at] - 1].address, address))
       return self->slot[at];
@@ -107,11 +109,46 @@ uint32_t ctl_peers_address (ctl_peers_t *self, const weft_address_t *address)
   return self->slot[at] = ++self->count;
 }
 
-void ctl_peers_captured_at (ctl_peers_t *self, const weft_address_t *local)
+static inline uint64_t connection_of (const ctl_peers_t *self, uint64_t sender, uint64_t receiver)
 {
-  uint32_t number = ctl_peers_address (self, local);
+  uint64_t hash = ctl_mix_fold (sender ^ self->seed.a, receiver | 1);
+  return hash ? hash : 1;
+}
+
+uint32_t ctl_peers_address (ctl_peers_t *self, const weft_address_t *address)
+{
+  return is_ip (address) ? number_of (self, address, mix (self, address)) : 0;
+}
+
+uint64_t ctl_peers_connection (const ctl_peers_t *self, const weft_address_t *sender,
+                               const weft_address_t *receiver)
+{
+  if (!is_ip (sender) || !is_ip (receiver))
+    return 0;
+  return connection_of (self, mix (self, sender), mix (self, receiver));
+}
+
+uint64_t ctl_peers_captured (ctl_peers_t *self, const weft_address_t *peer, const weft_address_t *local)
+{
+  if (!is_ip (local))
+    return 0;
+  uint64_t mixed = mix (self, local);
+  uint32_t number = number_of (self, local, mixed);
   if (number)
     self->address[number - 1].captured = 1;
+  return is_ip (peer) ? connection_of (self, mix (self, peer), mixed) : 0;
+}
+
+uint32_t ctl_peers_sent_to (ctl_peers_t *self, const weft_address_t *local, const weft_address_t *peer,
+                            uint64_t *ret_connection)
+{
+  *ret_connection = 0;
+  if (!is_ip (peer))
+    return 0;
+  uint64_t mixed = mix (self, peer);
+  if (is_ip (local))
+    *ret_connection = connection_of (self, mix (self, local), mixed);
+  return number_of (self, peer, mixed);
 }
 
 int ctl_peers_captures (const ctl_peers_t *self, uint32_t number)
@@ -135,15 +172,6 @@ void ctl_peers_text (const ctl_peers_t *self, uint32_t number, char out[CTL_PEER
     inet_ntop (AF_INET6, address->ip, ip, sizeof ip);
     snprintf (out, CTL_PEER_TEXT_MAX, "[%s]:%u", ip, address->port);
   }
-}
-
-uint64_t ctl_peers_connection (const ctl_peers_t *self, const weft_address_t *sender,
-                               const weft_address_t *receiver)
-{
-  if (!is_ip (sender) || !is_ip (receiver))
-    return 0;
-  uint64_t hash = ctl_mix_fold (mix (self, sender) ^ self->seed.a, mix (self, receiver) | 1);
-  return hash ? hash : 1;
 }
 
 void ctl_peers_told (ctl_peers_t *self, uint16_t instance, uint64_t wall_ns)

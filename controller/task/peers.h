@@ -15,8 +15,11 @@ void ctl_peers_destroy (ctl_peers_t **self_p);
 /* The number of a server's address, made at its first use; 0: not known, or
  * beyond WEFT_ADDRESSES_MAX. */
 uint32_t ctl_peers_address (ctl_peers_t *self, const weft_address_t *address);
-/* An instance received a request at this address of its own. */
-void ctl_peers_captured_at (ctl_peers_t *self, const weft_address_t *local);
+/* An instance received a request at `local`, its own address; returns the connection (below). */
+uint64_t ctl_peers_captured (ctl_peers_t *self, const weft_address_t *peer, const weft_address_t *local);
+/* Number of the server's address and the connection in one. */
+uint32_t ctl_peers_sent_to (ctl_peers_t *self, const weft_address_t *local, const weft_address_t *peer,
+                            uint64_t *ret_connection);
 int ctl_peers_captures (const ctl_peers_t *self, uint32_t number);
 /* "10.0.0.5:5432", "[::1]:80", "unix socket", "unknown peer"; terminated. */
 #define CTL_PEER_TEXT_MAX 64

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What taking a report costs, from a thousand to five million open tasks, beside
- * a pointer chase over memory of the same size in the same run; what an open task
- * weighs; and what the store adds.
+/* What taking a report costs, from a thousand to five million open tasks, each in
+ * turns with a thousand; beside a pointer chase over memory of the same size in the
+ * same run; what an open task weighs; and what the store adds.
  *
  * Tasks of 5 subtasks: 9 reports, each of another instance's batch. Step by step
  * through all open tasks in scattered order: every report but the first meets a
@@ -19,14 +19,16 @@
 
 #define SERVICES     5u
 #define PER_TASK     9u
-#define LEAST_RUNS   2000000u /* reports of one row */
+#define LEAST_RUNS   4000000u /* reports of one row */
 #define WINDOW       50000u
+#define TURNS        160u /* windows of a row that have one of the few beside them, at most */
+#define FEW          1000u
 #define ROW_TASKS    1000000u /* of the rows that are judged beside the chase */
 #define STORE_TASKS  50000u
 #define STORE_ROUNDS 5u
 #define CHASE_LOADS  4000000u
 
-static const uint32_t sizes[] = {1000, 10000, 100000, ROW_TASKS, 5000000};
+static const uint32_t sizes[] = {FEW, 10000, 100000, ROW_TASKS, 5000000};
 #define SIZES (sizeof sizes / sizeof *sizes)
 
 static ctl_instances_t *instances;
@@ -92,17 +94,22 @@ typedef struct {
   uint64_t ns, reports;
 } sum_t;
 
+static void take_frame (ctl_correlate_t *correlate, size_t size, sum_t *sum)
+{
+  uint32_t taken = 0;
+  uint64_t start = bench_now_ns ();
+  if (ctl_correlate_batch (correlate, frame, size, &taken))
+    bench_failed = 1;
+  sum->ns += bench_now_ns () - start;
+  sum->reports += taken;
+}
+
 static void take_step (ctl_correlate_t *correlate, uint32_t round, uint32_t tasks, uint32_t step, sum_t *sum)
 {
   for (uint32_t at = 0; at < tasks;) {
     size_t size;
-    uint32_t taken = 0;
     at += make_frame (round, tasks, at, step, &size);
-    uint64_t start = bench_now_ns ();
-    if (ctl_correlate_batch (correlate, frame, size, &taken))
-      bench_failed = 1;
-    sum->ns += bench_now_ns () - start;
-    sum->reports += taken;
+    take_frame (correlate, size, sum);
   }
 }
 
@@ -152,49 +159,100 @@ static double chase (size_t size)
   return ns;
 }
 
+/* Tasks that are reported on step by step, all of them, then settled, and again. */
 typedef struct {
-  double ns, bytes; /* of a report, of a task */
-} cost_t;
+  ctl_correlate_t *correlate;
+  uint32_t tasks, round, step, at;
+} load_t;
 
-/* A window of reports long enough to be measured; the best one counts. */
-static void close_window (sum_t *sum, cost_t *cost)
+static void settle (load_t *load)
 {
-  if (sum->reports < WINDOW)
-    return;
-  double ns = (double) sum->ns / (double) sum->reports;
-  cost->ns = ns < cost->ns ? ns : cost->ns;
-  *sum = (sum_t){0};
+  uint32_t left = load->tasks + (load->round > 0);
+  ctl_correlate_stats_t stats;
+  ctl_correlate_stats (load->correlate, &stats);
+  bench_equal ("open tasks", stats.open_tasks, left);
+  ctl_correlate_settle (load->correlate, 0, 1, drop_all_but_one, &left);
 }
 
-/* Rounds of the same number of open tasks. The first one is not measured: in it the kernel gives memory. */
-static cost_t take_all (uint32_t tasks)
+/* Takes one batch; 0: the round is over. What begins a task is not counted. */
+static int take_batch (load_t *load, sum_t *sum)
 {
-  cost_t cost = {.ns = 1e18};
+  size_t size;
+  sum_t begun = {0};
+  load->at += make_frame (load->round, load->tasks, load->at, load->step, &size);
+  take_frame (load->correlate, size, load->step ? sum : &begun);
+  if (load->at < load->tasks)
+    return 1;
+  load->at = 0;
+  return ++load->step < PER_TASK;
+}
+
+static void next_round (load_t *load)
+{
+  settle (load);
+  load->round++;
+  load->step = 0;
+}
+
+/* The first round is not measured: in it the kernel gives memory. *ret_bytes: of a task. */
+static load_t load_new (uint32_t tasks, double *ret_bytes)
+{
+  load_t load = {.tasks = tasks};
   sum_t sum = {0};
   uint64_t before = resident ();
-  ctl_correlate_t *correlate = ctl_correlate_new_within (instances, tasks + 100, WEFT_OPEN_BYTES_MOST / 16);
-  uint32_t rounds = LEAST_RUNS / (tasks * PER_TASK) + 3;
-  for (uint32_t round = 0; round < rounds && correlate; round++) {
-    sum_t first = {0};
-    uint32_t left = tasks + (round > 0);
-    take_step (correlate, round, tasks, 0, &first);
-    for (uint32_t step = 1; step < PER_TASK; step++) {
-      take_step (correlate, round, tasks, step, &sum);
-      if (round)
-        close_window (&sum, &cost);
-    }
-    ctl_correlate_stats_t stats;
-    ctl_correlate_stats (correlate, &stats);
-    bench_equal ("open tasks", stats.open_tasks, left);
-    if (round == 0) {
-      cost.bytes = (double) (resident () - before) / tasks;
-      sum = (sum_t){0};
-    }
-    if (tasks >= ROW_TASKS && round == 1) /* settling them takes longer than what is measured */
-      break;
-    ctl_correlate_settle (correlate, 0, 1, drop_all_but_one, &left);
+  load.correlate = ctl_correlate_new_within (instances, tasks + 100, WEFT_OPEN_BYTES_MOST / 16);
+  if (!load.correlate)
+    abort ();
+  while (take_batch (&load, &sum))
+    ;
+  *ret_bytes = (double) (resident () - before) / tasks;
+  next_round (&load);
+  return load;
+}
+
+/* ns of a report, over so many of them that it can be measured. */
+static double window (load_t *load)
+{
+  sum_t sum = {0};
+  while (sum.reports < WINDOW)
+    if (!take_batch (load, &sum))
+      next_round (load);
+  return (double) sum.ns / (double) sum.reports;
+}
+
+typedef struct {
+  double ns[2]; /* of a report, the best window: of those with even numbers, with odd ones */
+  double few;   /* of a report of few tasks, in turns with them */
+  double usual; /* median of what the two are to each other */
+  double bytes; /* of a task */
+} cost_t;
+
+static double least_of (double a, double b)
+{
+  return a < b ? a : b;
+}
+
+static cost_t take_all (uint32_t tasks)
+{
+  double unused, ratio[TURNS];
+  cost_t cost = {.ns = {1e18, 1e18}, .few = 1e18};
+  load_t few = load_new (FEW, &unused), load = load_new (tasks, &cost.bytes);
+  /* of very many the second round only: settling them takes longer than what is measured */
+  uint32_t windows =
+      (tasks < ROW_TASKS ? LEAST_RUNS : tasks * (PER_TASK - 1)) / (WINDOW + WEFT_BATCH_REPORTS_MAX);
+  uint32_t every = windows / TURNS + 1, turns = 0;
+  for (uint32_t n = 0; n < windows; n++) {
+    double ns = window (&load);
+    cost.ns[n % 2] = least_of (cost.ns[n % 2], ns);
+    if (n % every)
+      continue;
+    double beside = window (&few);
+    cost.few = least_of (cost.few, beside);
+    ratio[turns++] = ns / beside;
   }
-  ctl_correlate_destroy (&correlate);
+  cost.usual = bench_median (ratio, turns);
+  ctl_correlate_destroy (&load.correlate);
+  ctl_correlate_destroy (&few.correlate);
   return cost;
 }
 
@@ -256,9 +314,30 @@ static void store_rows (void)
     bench_failed = 1;
 }
 
-int main (int argc, char **argv)
+/* What it costs beside few tasks. */
+static double cost_row (uint32_t tasks)
 {
   char what[64], beside[160];
+  cost_t cost = take_all (tasks);
+  double ns = least_of (cost.ns[0], cost.ns[1]);
+  snprintf (what, sizeof what, "correlate a report, %u tasks open", tasks);
+  snprintf (beside, sizeof beside, "of %u in turns %.1f, x %.2f, median %.2f; A/A %.2f", FEW, cost.few,
+            ns / cost.few, cost.usual, cost.ns[0] / cost.ns[1]);
+  bench_note (what, ns, "ns", beside);
+  if (tasks < ROW_TASKS)
+    return ns / cost.few;
+  double load = chase ((size_t) (cost.bytes * tasks));
+  snprintf (beside, sizeof beside, "a dependent load in %.0f MiB %.1f ns", cost.bytes * tasks / 1048576,
+            load);
+  bench_row ("the same", ns / load, "loads", 1, 1.2, beside);
+  snprintf (what, sizeof what, "an open task of 5 subtasks, of %u", tasks);
+  bench_row (what, cost.bytes, "bytes", 1, 600, "resident, all of the correlator");
+  return ns / cost.few;
+}
+
+int main (int argc, char **argv)
+{
+  char beside[160];
   double least = 1e18, most = 0;
   uint32_t limit = argc > 1 ? (uint32_t) strtoul (argv[1], NULL, 10) : UINT32_MAX;
   instances = ctl_instances_new ();
@@ -266,22 +345,11 @@ int main (int argc, char **argv)
   if (!instances || !writer)
     return 1;
   for (unsigned i = 0; i < SIZES && sizes[i] <= limit; i++) {
-    cost_t cost = take_all (sizes[i]);
-    least = cost.ns < least ? cost.ns : least;
-    most = cost.ns > most ? cost.ns : most;
-    snprintf (what, sizeof what, "correlate a report, %u tasks open", sizes[i]);
-    if (sizes[i] < ROW_TASKS) {
-      bench_note (what, cost.ns, "ns", "");
-      continue;
-    }
-    double load = chase ((size_t) (cost.bytes * sizes[i]));
-    snprintf (beside, sizeof beside, "%.1f ns, a dependent load in %.0f MiB %.1f ns", cost.ns,
-              cost.bytes * sizes[i] / 1048576, load);
-    bench_row (what, cost.ns / load, "loads", 1, 1.2, beside);
-    snprintf (what, sizeof what, "an open task of 5 subtasks, of %u", sizes[i]);
-    bench_row (what, cost.bytes, "bytes", 1, 600, "resident, all of the correlator");
+    double cost = cost_row (sizes[i]);
+    least = least_of (least, cost);
+    most = cost > most ? cost : most;
   }
-  snprintf (beside, sizeof beside, "%.1f to %.1f ns", least, most);
+  snprintf (beside, sizeof beside, "%.2f to %.2f of what it is with %u", least, most, FEW);
   bench_row ("cost a report: apart from the middle", 100 * (most - least) / (most + least), "%", 1, 20,
              beside);
   store_rows ();

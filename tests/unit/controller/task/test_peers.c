@@ -36,9 +36,9 @@ static void test_addresses_and_their_texts (void **state)
   assert_text (self, 99, "unknown peer");
   assert_int_equal (ctl_peers_captures (self, number), 0);
   address.family = 6; /* the same address, seen by a dual-stack socket */
-  ctl_peers_captured_at (self, &address);
+  assert_int_not_equal (ctl_peers_captured (self, &six, &address), 0);
   assert_int_equal (ctl_peers_captures (self, number), 1);
-  ctl_peers_captured_at (self, &none);
+  assert_int_equal (ctl_peers_captured (self, &address, &none), 0);
   assert_int_equal (ctl_peers_captures (self, 0), 0);
   for (uint32_t i = 0; i < WEFT_ADDRESSES_MAX + 5; i++) {
     six.ip[0] = (uint8_t) (i >> 16);
@@ -48,6 +48,32 @@ static void test_addresses_and_their_texts (void **state)
   six.ip[1] = 77;
   assert_int_equal (ctl_peers_address (self, &six), 0); /* beyond the bound: not told apart */
   assert_int_equal (ctl_peers_address (self, &address), number);
+  ctl_peers_destroy (&self);
+}
+
+/* Both ends say the same of a connection, and what is told in one is what is told one by one. */
+static void test_both_ends_name_one_connection (void **state)
+{
+  (void) state;
+  ctl_peers_t *self = ctl_peers_new ();
+  weft_address_t client = v4 (1, 40000), server = v4 (2, 8080), other = v4 (2, 8081), none = {0};
+  uint64_t connection = 99, sent = 99;
+  uint32_t number = ctl_peers_sent_to (self, &client, &server, &sent);
+  assert_int_equal (number, ctl_peers_address (self, &server));
+  assert_int_equal (sent, ctl_peers_connection (self, &client, &server));
+  assert_int_equal (ctl_peers_captures (self, number), 0); /* asked for is not answered */
+  server.family = 6;
+  assert_int_equal (ctl_peers_captured (self, &client, &server), sent);
+  assert_int_equal (ctl_peers_captures (self, number), 1);
+  assert_int_not_equal (ctl_peers_captured (self, &client, &other), sent);
+  assert_int_not_equal (ctl_peers_captured (self, &server, &client), sent);
+  /* one end is not known */
+  assert_int_equal (ctl_peers_sent_to (self, &none, &server, &connection), number);
+  assert_int_equal (connection, 0);
+  assert_int_equal (ctl_peers_sent_to (self, &client, &none, &connection), 0);
+  assert_int_equal (connection, 0);
+  assert_int_equal (ctl_peers_captured (self, &none, &other), 0);
+  assert_int_equal (ctl_peers_captures (self, ctl_peers_address (self, &other)), 1);
   ctl_peers_destroy (&self);
 }
 
@@ -145,6 +171,7 @@ int main (void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test (test_addresses_and_their_texts),
+      cmocka_unit_test (test_both_ends_name_one_connection),
       cmocka_unit_test (test_bare_connections),
       cmocka_unit_test (test_a_port_that_is_used_again),
       cmocka_unit_test (test_an_idle_instance_says_it_anew),
