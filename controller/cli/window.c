@@ -200,7 +200,7 @@ int ctl_window_late (ctl_window_t *self)
   if (rc < 0)
     return rc;
   ctl_roster_clear (&self->after);
-  return ctl_roster_read (self->client, &self->after);
+  return look_after (self);
 }
 
 int ctl_window_analysis (ctl_window_t *self, ctl_analysis_t **ret_analysis, json_t **ret_json)

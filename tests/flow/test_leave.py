@@ -11,7 +11,7 @@ import pytest
 from fixtures_chain import instruct, send, settle
 from fixtures_load import Load, look
 from fixtures_peer import TRACEPARENT, RecordingPeer
-from fixtures_probe import ACTIVE, IDLE, memory_path, sidecar_pid, state, threads
+from fixtures_probe import ACTIVE, IDLE, LEAVING, STATUS, memory, memory_path, sidecar_pid, state, threads
 from scenario import plan
 
 LEASE_S = 5
@@ -231,3 +231,26 @@ def test_profile_whose_terminal_is_gone_leaves(stage, jdk, how):
         profile.wait(100)
         assert_left(app)
     assert profile.returncode >= 0, "it ended by itself"
+
+
+def test_who_joins_again_waits_for_the_last_sidecar(stage, controller):
+    """It says that it has left before it lets go: who comes in between is not told `already joined`."""
+    app = stage.app("http", "orders")
+    stage.weft("attach", app.pid)
+    sidecar = sidecar_pid(app.pid)
+    os.kill(sidecar, signal.SIGSTOP)  # in that moment, for longer
+    try:
+        with memory(app.pid) as mapped:
+            mapped[STATUS] = LEAVING
+        again = stage.start_weft("attach", str(app.pid))
+        time.sleep(0.5)
+        assert again.poll() is None, again.communicate()
+        with memory(app.pid) as mapped:
+            mapped[STATUS] = IDLE
+        out, said = again.communicate(timeout=20)
+        assert again.returncode == 0 and "already joined" in out, (out, said)
+    finally:
+        os.kill(sidecar, signal.SIGCONT)
+    send(app, NODE)
+    stage.weft("detach", app.pid)
+    assert_left(app)
