@@ -8,6 +8,7 @@ import time
 
 import processes
 import pytest
+import victims
 from fixtures_chain import instruct, send, settle
 from fixtures_load import Load, look
 from fixtures_peer import TRACEPARENT, RecordingPeer
@@ -238,8 +239,10 @@ def test_who_joins_again_waits_for_the_last_sidecar(stage, controller):
     app = stage.app("http", "orders")
     stage.weft("attach", app.pid)
     sidecar = sidecar_pid(app.pid)
-    os.kill(sidecar, signal.SIGSTOP)  # in that moment, for longer
+    for pid in app.pid, sidecar:  # in that moment, for longer
+        os.kill(pid, signal.SIGSTOP)
     try:
+        processes.wait_until(lambda: victims.state(app.pid) == victims.state(sidecar) == "T", 5, "both stopped")
         with memory(app.pid) as mapped:
             mapped[STATUS] = LEAVING
         again = stage.start_weft("attach", str(app.pid))
@@ -250,7 +253,8 @@ def test_who_joins_again_waits_for_the_last_sidecar(stage, controller):
         out, said = again.communicate(timeout=20)
         assert again.returncode == 0 and "already joined" in out, (out, said)
     finally:
-        os.kill(sidecar, signal.SIGCONT)
+        for pid in app.pid, sidecar:
+            os.kill(pid, signal.SIGCONT)
     send(app, NODE)
     stage.weft("detach", app.pid)
     assert_left(app)
