@@ -29,6 +29,8 @@
 #include "sink.h"
 #include "sums.h"
 
+#define CARRY_TELL_MS 2000
+
 typedef struct {
   ctl_service_options_t options;
   char listen[WEFT_ENDPOINT_MAX], store_path[512], journal_dir[520];
@@ -38,6 +40,7 @@ typedef struct {
   ctl_collector_t *collector;                             /* until the exporter takes it */
   uint64_t heartbeat_ns, settle_ns, complain_ns, used_ns; /* next, next, next, last; CLOCK_MONOTONIC */
   uint64_t strangers_ns, collector_ns;                    /* next complaint of them */
+  uint64_t carry_told_ns;                                 /* last */
   uint64_t heartbeat_seq;
   ctl_checkpoint_t checkpoint;
   ctl_journal_position_t summed; /* as saved */
@@ -132,11 +135,24 @@ static int make_guard (service_t *self)
   return rc;
 }
 
+/* A store of an older weft is carried over before anything else: every other second it is said how far. */
+static void tell_carried (uint64_t done, uint64_t of, void *arg)
+{
+  service_t *self = arg;
+  uint64_t now_ns = weft_mono_ns ();
+  if (now_ns < self->carry_told_ns + CARRY_TELL_MS * WEFT_NS_PER_MS)
+    return;
+  if (self->carry_told_ns)
+    weft_log_error ("carrying the store over from an older weft: %llu of %llu tasks",
+                    (unsigned long long) done, (unsigned long long) of);
+  self->carry_told_ns = now_ns;
+}
+
 static int make_house (service_t *self)
 {
   ctl_house_t *house = &self->house;
   char why[600] = "";
-  int rc = ctl_store_open (self->store_path, &house->store, why, sizeof why);
+  int rc = ctl_store_open_telling (self->store_path, tell_carried, self, &house->store, why, sizeof why);
   if (rc < 0) {
     weft_log_error ("%s", why);
     return rc;

@@ -31,6 +31,7 @@
 #define CTL_BURST_MAX       (CTL_BURST_JOIN + CTL_STORE_ROWS_MAX)
 #define CTL_BLOCK_TASKS     64u    /* what is read to see one of them */
 #define CTL_BLOCK_BYTES_MAX 65536u /* one that is bigger is a block alone */
+#define CTL_STORE_TELL      1000u  /* tasks carried over, then it is said */
 #define CTL_SUMMARY_LATE    1u     /* flag: its execution is in `late` */
 
 #define CTL_STATEMENT_MAP(XX)                                                                                \
@@ -97,7 +98,9 @@ struct ctl_store_t {
   uint64_t bytes_max, age_max_ns; /* 0: no bound */
   uint64_t oldest_written_ns;     /* of the first burst; 0: look */
   uint64_t retired;
-  uint64_t carried_ns; /* when that was written which is just carried over; 0: now */
+  uint64_t carried_ns;             /* when that was written which is just carried over; 0: now */
+  ctl_store_progress_fn *progress; /* may be NULL */
+  void *progress_arg;
   char why[CTL_STORE_WHY_MAX];
   ctl_burst_t tail;
   ctl_block_t fill;

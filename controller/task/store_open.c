@@ -85,22 +85,34 @@ static int carry_one (ctl_store_t *self, sqlite3_stmt *statement)
   return status;
 }
 
-static int carry_over (ctl_store_t *self, int version)
+static int carry_all (ctl_store_t *self, int version, uint64_t of)
 {
   sqlite3_stmt *statement;
-  int last = 0;
-  int status = version == 1 ? read_number (self, "SELECT max (instruction) FROM old_task", &last) : 0;
+  uint64_t done = 0;
+  int rc = sqlite3_prepare_v2 (self->db, carry_sql[version], -1, &statement, NULL);
+  int status = rc == SQLITE_OK ? 0 : ctl_store_fail (self, rc);
+  while (status == 0 && (rc = sqlite3_step (statement)) != SQLITE_DONE) {
+    status = rc == SQLITE_ROW ? carry_one (self, statement) : ctl_store_fail (self, rc);
+    if (self->progress && ++done % CTL_STORE_TELL == 0)
+      self->progress (done, of, self->progress_arg);
+  }
+  sqlite3_finalize (statement);
+  self->carried_ns = 0;
+  return status;
+}
+
+static int carry_over (ctl_store_t *self, int version)
+{
+  int last = 0, of = 0;
+  int status = read_number (self, "SELECT count (*) FROM old_task", &of);
+  if (status == 0 && version == 1)
+    status = read_number (self, "SELECT max (instruction) FROM old_task", &last);
   if ((uint32_t) last > self->last_instruction)
     self->last_instruction = (uint32_t) last;
-  int rc = status ? SQLITE_DONE : sqlite3_prepare_v2 (self->db, carry_sql[version], -1, &statement, NULL);
-  if (status || rc != SQLITE_OK)
-    return status ? status : ctl_store_fail (self, rc);
-  while (status == 0 && (rc = sqlite3_step (statement)) != SQLITE_DONE)
-    status = rc == SQLITE_ROW ? carry_one (self, statement) : ctl_store_fail (self, rc);
-  sqlite3_finalize (statement);
+  if (status == 0)
+    status = carry_all (self, version, (uint64_t) of);
   if (status == 0)
     status = ctl_store_flush (self);
-  self->carried_ns = 0;
   if (status == 0)
     status = ctl_store_run (self, "DROP TABLE old_task; DROP TABLE IF EXISTS old_burst");
   return status;
@@ -207,12 +219,20 @@ static int make_file (const char *path, char *why, size_t why_size)
 
 int ctl_store_open (const char *path, ctl_store_t **ret_self, char *why, size_t why_size)
 {
+  return ctl_store_open_telling (path, NULL, NULL, ret_self, why, why_size);
+}
+
+int ctl_store_open_telling (const char *path, ctl_store_progress_fn *progress, void *arg,
+                            ctl_store_t **ret_self, char *why, size_t why_size)
+{
   int rc = make_file (path, why, why_size);
   if (rc)
     return rc;
   ctl_store_t *self = calloc (1, sizeof *self);
   if (!self)
     return WEFT_E_NOMEM;
+  self->progress = progress;
+  self->progress_arg = arg;
   if (ctl_id_table_init (&self->table)) {
     free (self);
     return WEFT_E_NOMEM;

@@ -94,6 +94,27 @@ static void test_schema_2_is_carried_over (void **state)
   carried_over (self);
 }
 
+static void count_calls (uint64_t done, uint64_t of, void *arg)
+{
+  uint64_t *calls = arg;
+  assert_true (of == 2500 && done == ++*calls * 1000);
+}
+
+static void test_a_long_carrying_over_says_how_far_it_is (void **state)
+{
+  stored_t *self = *state;
+  uint64_t calls = 0;
+  write_schema (self, schema_2, "INSERT INTO task VALUES (NULL, ?1, 7, 0, 'x', ?2, 5, 1, 0, ?3)");
+  stored_sql (self->path,
+              "DELETE FROM task WHERE n > 1; WITH RECURSIVE i (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM "
+              "i WHERE n < 2500) INSERT INTO task SELECT i.n, randomblob (16), 7, 0, 'x', 1, 5, 1, 0, "
+              "data FROM i, task WHERE task.n = 1");
+  assert_int_equal (
+      ctl_store_open_telling (self->path, count_calls, &calls, &self->store, self->why, sizeof self->why), 0);
+  assert_true (calls == 2);
+  assert_int_equal (stored_number (self), 1); /* all are the same task */
+}
+
 static void read_file (const char *from, uint8_t **ret_data, size_t *ret_size)
 {
   FILE *file = fopen (from, "re");
@@ -175,6 +196,7 @@ int main (void)
   const struct CMUnitTest tests[] = {
       TEST (test_schema_1_is_carried_over),
       TEST (test_schema_2_is_carried_over),
+      TEST (test_a_long_carrying_over_says_how_far_it_is),
       TEST (test_torn_and_damaged_files),
   };
   return cmocka_run_group_tests (tests, NULL, NULL);
