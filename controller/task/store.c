@@ -292,7 +292,8 @@ static int burst_of (ctl_store_t *self, int64_t number, int64_t *ret_first)
              : WEFT_E_NOT_FOUND;
 }
 
-int ctl_store_is_number_of (ctl_store_t *self, const uint8_t *task, int64_t number, int *ret_late)
+/* 1: that is the number of `task`, and *ret_late what its summary says. 0: it is not. */
+static int is_number_of (ctl_store_t *self, const uint8_t *task, int64_t number, int *ret_late)
 {
   const ctl_burst_t *tail = &self->tail;
   int64_t first;
@@ -315,14 +316,13 @@ int ctl_store_is_number_of (ctl_store_t *self, const uint8_t *task, int64_t numb
   return rc == WEFT_E_NOT_FOUND || rc == WEFT_E_MALFORMED ? 0 : rc;
 }
 
-/* 1: the task is there already. */
-static int number_of (ctl_store_t *self, const uint8_t *task, int64_t *ret_number, int *ret_late)
+int ctl_store_number_of (ctl_store_t *self, const uint8_t *task, int64_t *ret_number, int *ret_late)
 {
   ctl_id_search_t search = ctl_id_table_search (&self->table, task);
   int64_t end = self->tail.first + self->tail.count;
   int rc = 0;
   while (rc == 0 && ctl_id_table_next (&self->table, &search, end, ret_number))
-    rc = ctl_store_is_number_of (self, task, *ret_number, ret_late);
+    rc = is_number_of (self, task, *ret_number, ret_late);
   return rc;
 }
 
@@ -433,7 +433,7 @@ int ctl_store_put_one (ctl_store_t *self, const ctl_execution_t *execution)
 {
   int64_t number;
   int late;
-  int rc = number_of (self, execution->task, &number, &late);
+  int rc = ctl_store_number_of (self, execution->task, &number, &late);
   if (rc < 0)
     return rc;
   return rc ? merge (self, execution, number, late) : append (self, execution);

@@ -123,8 +123,8 @@ int ctl_store_load_names (ctl_store_t *self);
 int ctl_store_flush (ctl_store_t *self);
 /* As ctl_store_put, without counting rows. */
 int ctl_store_put_one (ctl_store_t *self, const ctl_execution_t *execution);
-/* 1: that is the number of `task`, and *ret_late what its summary says. 0: it is not. */
-int ctl_store_is_number_of (ctl_store_t *self, const uint8_t *task, int64_t number, int *ret_late);
+/* 1: the task is there, under that number; its summary says whether it is in `late`. 0: it is not. */
+int ctl_store_number_of (ctl_store_t *self, const uint8_t *task, int64_t *ret_number, int *ret_late);
 /* What was written of a task: `late` as its summary says. WEFT_E_NOT_FOUND; WEFT_E_MALFORMED,
  * WEFT_E_VERSION: it cannot be read; and what the disk says. */
 int ctl_store_load (ctl_store_t *self, int64_t number, int late, ctl_execution_t **ret_execution);

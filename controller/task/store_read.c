@@ -188,8 +188,7 @@ static int range_of (const char *prefix, uint8_t low[WEFT_TASK_ID_SIZE], uint8_t
 
 typedef struct {
   uint32_t count;
-  int64_t number; /* of the last, and its id */
-  uint8_t task[WEFT_TASK_ID_SIZE];
+  uint8_t task[WEFT_TASK_ID_SIZE]; /* the last */
 } found_t;
 
 /* The ids of a burst between two, whose first 8 bytes are compared first: they are many. */
@@ -203,7 +202,6 @@ static void find_in (sqlite3_stmt *statement, const uint8_t *low, const uint8_t 
     if (weft_load_u64 (id) - least <= span && memcmp (id, low, WEFT_TASK_ID_SIZE) >= 0 &&
         memcmp (id, high, WEFT_TASK_ID_SIZE) <= 0) {
       found->count++;
-      found->number = sqlite3_column_int64 (statement, 0) + i;
       memcpy (found->task, id, WEFT_TASK_ID_SIZE);
     }
   }
@@ -223,21 +221,37 @@ static int find_all (ctl_store_t *self, const uint8_t *low, const uint8_t *high,
   return status;
 }
 
-int ctl_store_find (ctl_store_t *self, const char *prefix, ctl_execution_t **ret_execution,
-                    uint32_t *ret_count)
+/* Of a whole id there is one at most, and memory knows where. */
+static int find_whole (ctl_store_t *self, const uint8_t *task, ctl_execution_t **ret_execution)
 {
-  uint8_t low[WEFT_TASK_ID_SIZE], high[WEFT_TASK_ID_SIZE];
+  int64_t number;
+  int late;
+  int status = ctl_store_number_of (self, task, &number, &late);
+  if (status <= 0)
+    return status < 0 ? status : WEFT_E_NOT_FOUND;
+  return ctl_store_load (self, number, late, ret_execution);
+}
+
+static int find_prefix (ctl_store_t *self, const uint8_t *low, const uint8_t *high,
+                        ctl_execution_t **ret_execution, uint32_t *ret_count)
+{
   found_t found = {0};
-  int late = 0, status = range_of (prefix, low, high);
-  if (status == 0)
-    status = find_all (self, low, high, &found);
+  int status = find_all (self, low, high, &found);
   if (status == 0 && found.count > 1)
     *ret_count = found.count;
   if (status || found.count != 1)
     return status ? status : found.count ? WEFT_E_BUSY : WEFT_E_NOT_FOUND;
-  status = ctl_store_is_number_of (self, found.task, found.number, &late);
-  if (status >= 0)
-    status = ctl_store_load (self, found.number, late, ret_execution);
+  return find_whole (self, found.task, ret_execution);
+}
+
+int ctl_store_find (ctl_store_t *self, const char *prefix, ctl_execution_t **ret_execution,
+                    uint32_t *ret_count)
+{
+  uint8_t low[WEFT_TASK_ID_SIZE], high[WEFT_TASK_ID_SIZE];
+  int status = range_of (prefix, low, high);
+  if (status == 0)
+    status = memcmp (low, high, sizeof low) == 0 ? find_whole (self, low, ret_execution)
+                                                 : find_prefix (self, low, high, ret_execution, ret_count);
   if (status == 0)
     *ret_count = 1;
   return status;
