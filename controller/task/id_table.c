@@ -5,15 +5,13 @@
 
 #include "../../common/status.h"
 
-#define NUMBER_BITS 28u
-#define NUMBER_MASK ((UINT64_C (1) << NUMBER_BITS) - 1)
+#define NUMBER_MASK ((UINT64_C (1) << CTL_ID_TABLE_BITS) - 1)
 #define LEAST_BITS  10u
-_Static_assert(CTL_ID_TABLE_WINDOW == (INT64_C (1) << NUMBER_BITS), "numbers are told apart");
 
 /* The upper part of a slot, never 0. */
 static uint64_t hash_of (const ctl_id_table_t *self, const uint8_t id[16])
 {
-  return (ctl_mix_16 (&self->seed, id) | UINT64_C (1) << NUMBER_BITS) & ~NUMBER_MASK;
+  return (ctl_mix_16 (&self->seed, id) | UINT64_C (1) << CTL_ID_TABLE_BITS) & ~NUMBER_MASK;
 }
 
 /* The highest number below `end` that ends in these bits. */

@@ -18,7 +18,8 @@
 
 #include "mix.h"
 
-#define CTL_ID_TABLE_WINDOW (INT64_C (1) << 28)
+#define CTL_ID_TABLE_BITS   28 /* of the number */
+#define CTL_ID_TABLE_WINDOW (INT64_C (1) << CTL_ID_TABLE_BITS)
 
 typedef struct {
   ctl_seed_t seed;

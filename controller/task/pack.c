@@ -220,7 +220,7 @@ static uint8_t *put_execution (uint8_t *at, const ctl_execution_t *self, const t
 
 static int make_room (ctl_bytes_t *to, size_t size)
 {
-  if (to->capacity - to->size >= size)
+  if (to->data && to->capacity - to->size >= size)
     return 0;
   size_t capacity = to->capacity * 2 > to->size + size ? to->capacity * 2 : to->size + size;
   uint8_t *data = realloc (to->data, capacity);

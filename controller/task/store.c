@@ -296,7 +296,7 @@ static int burst_of (ctl_store_t *self, int64_t number, int64_t *ret_first)
 static int is_number_of (ctl_store_t *self, const uint8_t *task, int64_t number, int *ret_late)
 {
   const ctl_burst_t *tail = &self->tail;
-  int64_t first;
+  int64_t first = 0;
   if (number < self->oldest)
     return 0;
   if (number >= tail->first) {
@@ -431,8 +431,8 @@ static int append (ctl_store_t *self, const ctl_execution_t *execution)
 
 int ctl_store_put_one (ctl_store_t *self, const ctl_execution_t *execution)
 {
-  int64_t number;
-  int late;
+  int64_t number = 0;
+  int late = 0;
   int rc = ctl_store_number_of (self, execution->task, &number, &late);
   if (rc < 0)
     return rc;

@@ -224,8 +224,8 @@ static int find_all (ctl_store_t *self, const uint8_t *low, const uint8_t *high,
 /* Of a whole id there is one at most, and memory knows where. */
 static int find_whole (ctl_store_t *self, const uint8_t *task, ctl_execution_t **ret_execution)
 {
-  int64_t number;
-  int late;
+  int64_t number = 0;
+  int late = 0;
   int status = ctl_store_number_of (self, task, &number, &late);
   if (status <= 0)
     return status < 0 ? status : WEFT_E_NOT_FOUND;

@@ -124,7 +124,8 @@ static void a_claim_that_is_released (void **state)
 {
   fixture_t *self = *state;
   join (self, 1, "front", 4121);
-  ask (self, "key ops", "{\"op\": \"claim\", \"for_ms\": 60000, \"uuids\": [" ONE "], \"joined\": [" ONE "]}");
+  ask (self, "key ops",
+       "{\"op\": \"claim\", \"for_ms\": 60000, \"uuids\": [" ONE "], \"joined\": [" ONE "]}");
   ask (self, "key ops", "{\"op\": \"release\", \"claim\": 1}");
   assert_release (self, 1, "key ops", 4121, "claim 1 was released");
 }
@@ -152,7 +153,8 @@ static void an_instruction_that_was_the_last_need (void **state)
   fixture_t *self = *state;
   char stop[64];
   ctl_instance_t *front = join (self, 1, "front", 4121);
-  ask (self, "key ops", "{\"op\": \"claim\", \"for_ms\": 60000, \"uuids\": [" ONE "], \"joined\": [" ONE "]}");
+  ask (self, "key ops",
+       "{\"op\": \"claim\", \"for_ms\": 60000, \"uuids\": [" ONE "], \"joined\": [" ONE "]}");
   json_int_t number =
       ask (self, "key ops",
            "{\"op\": \"instruct\", \"actions\": [\"capture\"], \"selectors\": [\"service=front\"]}");
