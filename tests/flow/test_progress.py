@@ -58,6 +58,7 @@ def test_a_controller_that_opens_its_store(stage):
 
 
 def test_a_collector_that_takes_its_time(stage, controller, rng):
+    otlp.classes()  # or it is missing
     forest = Forest(rng, 5)
     forest.write(stage.directory / "forest.weftr")
     stage.weft("replay", stage.directory / "forest.weftr", "--speed", "max")
