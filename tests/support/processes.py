@@ -149,6 +149,12 @@ def answers(port):
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+def takes_connections(path):
+    """Whether somebody does at this unix socket: its file is there a moment before."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
 def listens(port):
     """Whether somebody listens there, without connecting: a connection is traffic."""
     wanted = "0100007F:%04X" % port, "0" * 8 + ":%04X" % port
