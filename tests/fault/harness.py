@@ -378,6 +378,9 @@ class Harness:
         with contextlib.suppress(Failed):
             wait_until(lambda: arrived(shed()), 15, "the store", 0.3)
         lost = shed()
+        for one in self.stage.json("ls", "--all", "--controller", self.listen):
+            self.say("`weft ls`: %s wrote %s, stored %s, lost %s" % (
+                one["service"], one["written"], one["stored"], {cause: n for cause, n in one["losses"].items() if n}))
         if any(lost.values()):
             self.say("shed: %s" % lost)
         return ["%s: %d of %d journalled events are in the store, %d were shed" %

@@ -38,7 +38,7 @@ def one_session(rng, build, plan, stop_seconds, say, on_wire=False):
     except processes.Failed as failure:
         findings.append(str(failure))
     finally:
-        findings += ["controller: " + text for text in stage_log(stage) if "cannot" in text or "rror" in text][:3] \
+        findings += ["controller: " + text for text in stage_log(stage) if "cannot" in text or "rror" in text or "verload" in text][:6] \
             if findings else []
         if line:
             line.close()

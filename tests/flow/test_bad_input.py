@@ -83,7 +83,7 @@ def test_someone_elses_process(stage, public_build):
     env = stage.env(WEFT_CONTROLLER=f"ipc://{home}/ctl", HOME=str(home), XDG_STATE_HOME=str(home))
     controller = stage.start(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
                               public_build / "weft", "controller"], env=env, cwd="/")
-    processes.wait_until((home / "ctl" / "control").exists, 5, "the other user's controller")
+    processes.wait_until(lambda: processes.takes_connections(home / "ctl" / "control"), 5, "the other user's controller")
     done = subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
                            public_build / "weft", "attach", str(app.pid)], env=env, cwd="/", capture_output=True,
                           text=True, check=False, timeout=100)

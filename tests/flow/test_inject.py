@@ -321,12 +321,12 @@ def test_a_program_that_is_replaced_while_it_is_joined(stage, controller):
     process.stdin.write("on\n")
     process.stdin.flush()
     os.kill(pid, signal.SIGCONT)
-    _, err = verb.communicate(timeout=30)
+    _, err = verb.communicate(timeout=150)
     assert int(process.stdout.readline()) == pid, "its successor lives"
     assert verb.returncode == 0 or "it has become another program meanwhile (exec); try again" in err
     processes.wait_until(lambda: victims.state(pid) == "S", 5, "an idle program")
     stage.weft("attach", pid)
-    out, _ = process.communicate("on\n", timeout=10)
+    out, _ = process.communicate("on\n", timeout=60)
     assert out == "whole\n" and process.returncode == 0
 
 
@@ -341,7 +341,7 @@ def test_a_child_that_still_has_its_parents_memory(stage, controller):
     doctor = stage.weft("doctor", "--any", "--json", child, check=False)
     assert json.loads(doctor.stdout)["joinable"] is False
     (stage.directory / "go").touch()
-    out, _ = process.communicate(timeout=10)
+    out, _ = process.communicate(timeout=60)
     assert out == "0 of a probe\n" and process.returncode == 0
 
 

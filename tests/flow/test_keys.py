@@ -260,8 +260,9 @@ def test_another_user_is_refused_though_the_directory_is_open(stage, controller)
         path.chmod(0o755)
     for name in ("control", "reports"):
         (directory / name).chmod(0o666)
-    code = ("import sys, zmq\ns = zmq.Context().socket(zmq.DEALER)\ns.linger = 0\ns.connect(sys.argv[1])\n"
-            "s.send(b'{\"op\":\"quit\"}')\nprint(s.poll(1000))\n")
+    # It ends at once: the end of an interpreter may put away the context before its socket, and wait for that for ever.
+    code = ("import os, sys, zmq\ns = zmq.Context().socket(zmq.DEALER)\ns.linger = 0\ns.connect(sys.argv[1])\n"
+            "s.send(b'{\"op\":\"quit\"}')\nprint(s.poll(1000), flush=True)\nos._exit(0)\n")
     for name in ("control", "reports"):
         done = subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", processes.PYTHON,
                                "-c", code, endpoint(stage.address, name)], capture_output=True, text=True, check=False,

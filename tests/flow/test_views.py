@@ -265,7 +265,7 @@ def test_progress_is_for_terminals(house):
         with Terminal(command, stage.env(TERM="xterm"), stdout=False) as terminal:
             terminal.until("replaying: ")
             out, _ = terminal.process.communicate(timeout=300)
-            processes.wait_until(lambda: terminal.read() or terminal.screen() == [""], 5, "an empty screen")
+            terminal.drain()
             assert terminal.process.returncode == 0 and b"all acknowledged" in out and b"\r" not in out
             assert re.search(rb"\r\x1b\[Kreplaying: \d+ of 3 batches, \d+ reports", terminal.bytes), terminal.bytes[:300]
             assert terminal.screen() == [""]  # and gone
@@ -274,6 +274,6 @@ def test_progress_is_for_terminals(house):
         page = stage.directory / "page.html"
         with Terminal([stage.build / "weft", "report", "-o", page], stage.env(TERM="xterm"), stdout=False) as terminal:
             out, _ = terminal.process.communicate(timeout=300)
-            processes.wait_until(lambda: terminal.read() or terminal.screen() == [""], 5, "an empty screen")
+            terminal.drain()
             assert b"asking the controller" in terminal.bytes and b"writing " in terminal.bytes and terminal.screen() == [""]
             assert b"\r" not in out and page.stat().st_size > 10000

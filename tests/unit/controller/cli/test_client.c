@@ -13,6 +13,8 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zmq.h>
@@ -28,6 +30,17 @@
 static char base[64], address[80];
 static pid_t controller;
 
+/* Somebody takes connections: a socket has its file a moment before. */
+static int listens (void)
+{
+  struct sockaddr_un name = {.sun_family = AF_UNIX};
+  snprintf (name.sun_path, sizeof name.sun_path, "%s/ctl/control", base);
+  int fd = socket (AF_UNIX, SOCK_STREAM, 0);
+  int rc = connect (fd, (const struct sockaddr *) &name, sizeof name);
+  close (fd);
+  return rc == 0;
+}
+
 /* The process is forked before this one has a ZeroMQ context. */
 static int start (void)
 {
@@ -38,11 +51,9 @@ static int start (void)
     ctl_service_options_t options = {.listen = address, .store = store};
     _exit (ctl_service_run (&options) < 0 ? 1 : 0);
   }
-  char path[128];
-  snprintf (path, sizeof path, "%s/ctl/control", base);
-  for (int n = 0; n < 500 && access (path, F_OK) < 0; n++)
+  for (int n = 0; n < 2000 && !listens (); n++)
     ctl_pause_ms (10);
-  return access (path, F_OK);
+  return listens () ? 0 : -1;
 }
 
 static int end (int number)
@@ -281,9 +292,6 @@ static void test_a_batch_outlives_a_killed_controller (void **state)
   peer_close (&peer);
 
   assert_int_equal (end (SIGKILL), SIGKILL); /* before anything had settled */
-  char path[128];
-  snprintf (path, sizeof path, "%s/ctl/control", base);
-  unlink (path); /* so that start waits for the new one's */
   assert_int_equal (start (), 0);
   ctl_client_t *client = NULL;
   json_t *reply = NULL;
