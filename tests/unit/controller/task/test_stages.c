@@ -80,7 +80,7 @@ static void test_batches_of_every_size (void **state)
 {
   (void) state;
   static stage_t self;
-  uint32_t task[300], subtasks[40] = {0}, taken, draw = SEED;
+  uint32_t task[300] = {0}, subtasks[40] = {0}, taken, draw = SEED;
   ctl_correlate_stats_t stats;
   uint64_t sent = 0;
   begin (&self);
