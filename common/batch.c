@@ -241,6 +241,8 @@ int weft_batch_writer_finish (weft_batch_writer_t *self, const weft_batch_head_t
 }
 
 /* ---- reading ----------------------------------------------------------- */
+#define FETCH_AHEAD 1024u /* bytes, some reports: taking them is longer than a miss */
+
 static int take_bin16 (weft_cursor_t *c, uint8_t *ret_bytes)
 {
   const uint8_t *data;
@@ -407,12 +409,22 @@ static int is_common_form (const uint8_t *at)
   return diff == 0 && at[AT_KIND] >= WEFT_REPORT_CAPTURE && at[AT_KIND] <= WEFT_REPORT_BARE;
 }
 
+/* The processor fetches ahead by itself, but not beyond a page: frames of a journal are on many. Nothing
+ * is read, wherever that is. */
+static inline void fetch_ahead (const uint8_t *at)
+{
+  uintptr_t ahead = (uintptr_t) at + FETCH_AHEAD;
+  __builtin_prefetch ((const void *) ahead);
+  __builtin_prefetch ((const void *) (ahead + REPORT_SIZE / 2));
+}
+
 /* 1: taken; 0: not in the common form, nothing taken; WEFT_E_MALFORMED. */
 static int read_common (weft_batch_reader_t *self, weft_report_t *report)
 {
   const uint8_t *at = self->at;
   if ((size_t) (self->end - at) < REPORT_SIZE || !is_common_form (at))
     return 0;
+  fetch_ahead (at);
   int no_cpu = at[AT_CPU] == 0xc0;
   const uint8_t *tail = at + AT_CPU + (no_cpu ? 1 : 9);
   if ((!no_cpu && at[AT_CPU] != 0xcf) || ((tail[0] ^ 0xc4) | (tail[1] ^ ADDRESS_SIZE) | (tail[21] ^ 0xc4) |

@@ -187,6 +187,7 @@ typedef struct {
   const uint8_t *frame;
   uint32_t now; /* tick */
   uint16_t instance;
+  int shedding;
 } batch_t;
 
 /* A report on its way through the stages. */
@@ -222,8 +223,7 @@ static int insert (ctl_correlate_t *self, const batch_t *batch, const coming_t *
 
 static int is_shed (ctl_correlate_t *self, const coming_t *coming)
 {
-  return ctl_shed_active (self->shed) &&
-         ctl_shed_holds (self->shed, coming->report.task,
+  return ctl_shed_holds (self->shed, coming->report.task,
                          ctl_open_tasks_find (&self->tasks, coming->report.task, coming->hash) != CTL_NIL);
 }
 
@@ -234,7 +234,7 @@ static int take_one (ctl_correlate_t *self, const batch_t *batch, const coming_t
     rc = take_bare (self, &coming->report, batch->instance);
   else if (coming->report.kind > WEFT_REPORT_OPAQUE)
     self->stats.skipped++;
-  else if (is_shed (self, coming))
+  else if (batch->shedding && is_shed (self, coming))
     return 0;
   else
     rc = insert (self, batch, coming);
@@ -318,6 +318,7 @@ int ctl_correlate_batch (ctl_correlate_t *self, const void *frame, size_t size, 
   uint64_t now_ns = weft_mono_ns ();
   batch.now = ctl_wheel_tick (&self->wheel, now_ns);
   ctl_shed_tick (self->shed, now_ns);
+  batch.shedding = ctl_shed_active (self->shed);
   rc = take_reports (self, &batch, &reader, &taken);
   self->stats.skipped += reader.skipped;
   *ret_reports = taken;

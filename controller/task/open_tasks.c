@@ -9,7 +9,6 @@
 #include "reserve.h"
 
 #define TABLE_MIN 4096u
-#define AHEAD     8u  /* entries: the write that comes after so many others is no miss */
 #define BURST     64u /* segments, 3.5 MiB: less is kept for the next entries */
 
 static size_t table_size (uint32_t mask)
@@ -68,19 +67,6 @@ uint64_t ctl_open_tasks_bytes (const ctl_open_tasks_t *self)
 }
 
 /* ---- the table ------------------------------------------------------------ */
-
-/* A tag that agrees is that of the task almost always; all of the entry list's head is there, too. */
-uint32_t ctl_open_tasks_fetch_task (const ctl_open_tasks_t *self, uint32_t hash)
-{
-  uint32_t at = hash & self->mask;
-  for (; self->table[at].task; at = (at + 1) & self->mask)
-    if (self->table[at].tag == hash) {
-      uint32_t number = self->table[at].task - 1;
-      __builtin_prefetch (&self->task[number], 1);
-      return number;
-    }
-  return CTL_NIL;
-}
 
 static uint32_t find (const ctl_open_tasks_t *self, const uint8_t id[WEFT_TASK_ID_SIZE], uint32_t hash,
                       uint32_t *ret_at)
@@ -168,7 +154,7 @@ int ctl_open_tasks_take (ctl_open_tasks_t *self, const uint8_t id[WEFT_TASK_ID_S
 /* ---- entries -------------------------------------------------------------- */
 
 /* The segment that was filled may have lost all of its entries by now. */
-static int next_segment (ctl_open_tasks_t *self)
+int ctl_open_tasks_next_segment (ctl_open_tasks_t *self)
 {
   uint32_t segment;
   if (self->end && self->live[self->end / CTL_OPEN_SEGMENT - 1] == 0) {
@@ -185,25 +171,6 @@ static int next_segment (ctl_open_tasks_t *self)
   self->at = segment * CTL_OPEN_SEGMENT;
   self->end = self->at + CTL_OPEN_SEGMENT;
   return 0;
-}
-
-ctl_entry_t *ctl_open_tasks_place (ctl_open_tasks_t *self)
-{
-  if (self->end - self->at < CTL_ENTRY_LINES_MAX && next_segment (self))
-    return NULL;
-  ctl_entry_t *place = &self->entry[self->at];
-  __builtin_prefetch (place + AHEAD, 1);
-  return place;
-}
-
-void ctl_open_tasks_add (ctl_open_tasks_t *self, ctl_open_t *task, uint32_t lines)
-{
-  self->live[(self->end - 1) / CTL_OPEN_SEGMENT] += lines;
-  task->count += lines;
-  for (; lines > 0; lines--) {
-    self->entry[self->at].next = task->first;
-    task->first = self->at++;
-  }
 }
 
 static void drop_entry (ctl_open_tasks_t *self, uint32_t at)

@@ -22,6 +22,7 @@
 
 #define CTL_NIL          UINT32_MAX
 #define CTL_OPEN_SEGMENT 1024u /* entries, 56 KiB: small beside what one batch brings */
+#define CTL_OPEN_AHEAD   8u    /* entries: the write that comes after so many others is no miss */
 
 #define CTL_OPEN_USED     0x01u
 #define CTL_OPEN_LOOKED   0x02u /* COMPLETE and instruction hold; no report since */
@@ -77,7 +78,16 @@ static inline void ctl_open_tasks_fetch_slot (const ctl_open_tasks_t *self, uint
 {
   __builtin_prefetch (&self->table[hash & self->mask], 1);
 }
-uint32_t ctl_open_tasks_fetch_task (const ctl_open_tasks_t *self, uint32_t hash);
+static inline uint32_t ctl_open_tasks_fetch_task (const ctl_open_tasks_t *self, uint32_t hash)
+{
+  for (uint32_t at = hash & self->mask; self->table[at].task; at = (at + 1) & self->mask)
+    if (self->table[at].tag == hash) { /* that of the task almost always */
+      uint32_t number = self->table[at].task - 1;
+      __builtin_prefetch (&self->task[number], 1); /* all of its entry list's head, too */
+      return number;
+    }
+  return CTL_NIL;
+}
 /* Whether this number (not CTL_NIL) is that task's. */
 static inline int ctl_open_tasks_is (const ctl_open_tasks_t *self, uint32_t number,
                                      const uint8_t id[WEFT_TASK_ID_SIZE])
@@ -94,10 +104,27 @@ uint32_t ctl_open_tasks_find (const ctl_open_tasks_t *self, const uint8_t id[WEF
 /* *ret_made 1: it was not there; its ticks are 0. WEFT_E_FULL, WEFT_E_NOMEM. */
 int ctl_open_tasks_take (ctl_open_tasks_t *self, const uint8_t id[WEFT_TASK_ID_SIZE], uint32_t hash,
                          uint32_t *ret_number, int *ret_made);
+/* Begins another segment; WEFT_E_FULL. */
+int ctl_open_tasks_next_segment (ctl_open_tasks_t *self);
 /* Where the next CTL_ENTRY_LINES_MAX entries can be written; NULL: full. */
-ctl_entry_t *ctl_open_tasks_place (ctl_open_tasks_t *self);
+static inline ctl_entry_t *ctl_open_tasks_place (ctl_open_tasks_t *self)
+{
+  if (self->end - self->at < CTL_ENTRY_LINES_MAX && ctl_open_tasks_next_segment (self))
+    return NULL;
+  ctl_entry_t *place = &self->entry[self->at];
+  __builtin_prefetch (place + CTL_OPEN_AHEAD, 1);
+  return place;
+}
 /* Puts as many of them as were written before the task's others. */
-void ctl_open_tasks_add (ctl_open_tasks_t *self, ctl_open_t *task, uint32_t lines);
+static inline void ctl_open_tasks_add (ctl_open_tasks_t *self, ctl_open_t *task, uint32_t lines)
+{
+  self->live[(self->end - 1) / CTL_OPEN_SEGMENT] += lines;
+  task->count += lines;
+  for (; lines > 0; lines--) {
+    self->entry[self->at].next = task->first;
+    task->first = self->at++;
+  }
+}
 void ctl_open_tasks_forget (ctl_open_tasks_t *self, uint32_t number);
 /* Nothing is open: begins anew, and the memory of a burst goes back to the kernel. */
 void ctl_open_tasks_give_back (ctl_open_tasks_t *self);
