@@ -264,14 +264,40 @@ static uint32_t hits_of (work_t *work, uint32_t trait, const ctl_sample_t *hit[W
   return hits;
 }
 
+/* How often it counts by chance: as chance strikes it, or as it is beyond that in the usual ones. */
+static double hit_chance_of (work_t *work, uint32_t trait)
+{
+  double median_ns, fence_ns = fence_of (work, trait, &median_ns), chance = chance_of (work, trait);
+  double often = share_beyond (work, &work->usual, trait, median_ns + fence_ns);
+  return chance < often ? often : chance;
+}
+
 /* Y3. */
 static int is_no_chance (work_t *work, uint32_t trait, uint32_t hits)
 {
-  double median_ns, fence_ns = fence_of (work, trait, &median_ns), chance = chance_of (work, trait);
-  double mine = CHANCE_ALL * chance / work->chances;
-  double often = share_beyond (work, &work->usual, trait, median_ns + fence_ns);
-  chance = chance < often ? often : chance;
+  double chance = hit_chance_of (work, trait), mine = CHANCE_ALL * chance_of (work, trait) / work->chances;
   return chance < 1 && hits >= WITNESSES_LEAST && tail_of (work->witness.count, hits, chance) <= mine;
+}
+
+/* Y5: so many in the queue, and so many of the others held. */
+static int is_no_chance_together (work_t *work, uint32_t held)
+{
+  const ctl_sample_t *hit[WITNESSES_MOST], *before[WITNESSES_MOST];
+  uint32_t queue = held - CTL_TRAIT_HELD + CTL_TRAIT_QUEUE, queued = hits_of (work, queue, before),
+           others = 0;
+  double queue_chance = hit_chance_of (work, queue), chance = hit_chance_of (work, held);
+  double mine = CHANCE_ALL * chance_of (work, queue) / work->chances;
+  uint32_t hits = hits_of (work, held, hit);
+  for (uint32_t i = 0; i < hits; i++) {
+    int is_queued = 0;
+    for (uint32_t k = 0; k < queued && !is_queued; k++)
+      is_queued = before[k] == hit[i];
+    others += !is_queued;
+  }
+  return chance < 1 && queue_chance < 1 && queued && hits >= WITNESSES_LEAST &&
+         tail_of (work->witness.count, queued, queue_chance) *
+                 tail_of (work->witness.count - queued, others, chance) <=
+             mine;
 }
 
 static int is_named (work_t *work, uint32_t trait)
@@ -280,13 +306,12 @@ static int is_named (work_t *work, uint32_t trait)
   int is_time = !is_calls && trait % CTL_TRAIT_COUNT != CTL_TRAIT_QUEUE && !is_held (trait);
   double most = is_time ? MOST_WITNESSES : MOST_BESIDE;
   const ctl_sample_t *hit[WITNESSES_MOST];
-  uint32_t hits = hits_of (work, trait, hit), queue = trait - CTL_TRAIT_HELD + CTL_TRAIT_QUEUE;
+  uint32_t hits = hits_of (work, trait, hit);
   if (hits < most * work->witness.count)
     return 0;
   if (is_calls && hits && !are_rare (work, trait / CTL_TRAIT_COUNT, hit, hits))
     return 0;
-  return is_no_chance (work, trait, hits) ||
-         (is_held (trait) && is_no_chance (work, queue, hits_of (work, queue, hit)));
+  return is_no_chance (work, trait, hits) || (is_held (trait) && is_no_chance_together (work, trait));
 }
 
 /* Edges before what comprises them, and one kind of time before two together; then the larger difference

@@ -25,8 +25,8 @@
  *      requests call and others do not is how they are
  *  Y5  of what comprises others the finest is named that tells 0.8 of it: an edge before its name and
  *      its service; time in a callee or in the queue before it, if one of them tells 0.7, before both
- *      together. Both together are no chance if the queue alone is none: what strikes threads by chance
- *      makes no queue
+ *      together. Both together are no chance either if so many in the queue, and so many of the other
+ *      witnesses held up, would be none: what strikes threads by chance makes no queue
  *  Y6  what cannot be known is not blamed: of a service that sent requests without a known
  *      caller meanwhile, nobody knows what it waited for. It is blamed only if most of the witnesses that
  *      count, and four at least, had none beside them, or such requests are fewer than these witnesses
