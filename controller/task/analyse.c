@@ -40,6 +40,8 @@ struct ctl_analyse_t {
   uint64_t more_names;
   ctl_analysis_orphan_t *orphan;
   uint32_t orphans, orphan_capacity;
+  ctl_why_orphan_t *time; /* of orphan trees */
+  uint32_t times, time_capacity;
   uint64_t executions, complete, orphan_trees, truncated;
   uint64_t hops[CTL_HOP_COUNT];
   ctl_edges_t *edges;
@@ -78,6 +80,7 @@ void ctl_analyse_destroy (ctl_analyse_t **self_p)
     group_clear (&self->group[i]);
   free (self->group);
   free (self->orphan);
+  free (self->time);
   ctl_edges_destroy (&self->edges);
   ctl_names_destroy (&self->names);
   ctl_places_work_clear (&self->work);
@@ -113,6 +116,25 @@ static int text_id (ctl_analyse_t *self, const char *text, uint32_t *ret_id)
 
 /* ---- adding ---------------------------------------------------------------------- */
 
+/* One clock for all of its times, or 0. */
+static uint32_t host_of (const ctl_execution_t *execution)
+{
+  return execution->hosts <= 1 ? execution->subtasks[0].host : 0;
+}
+
+static int add_time (ctl_analyse_t *self, const char *service, const ctl_execution_t *execution)
+{
+  if (self->times == CTL_WHY_TIMES_MAX)
+    return 0;
+  void *array = self->time;
+  int rc = grow (&array, self->times, &self->time_capacity, sizeof *self->time);
+  self->time = array;
+  if (rc == 0)
+    self->time[self->times++] = (ctl_why_orphan_t){
+        service, execution->start_ns, execution->start_ns + execution->duration_ns, host_of (execution)};
+  return rc;
+}
+
 static int add_orphan (ctl_analyse_t *self, const ctl_execution_t *execution)
 {
   uint32_t id;
@@ -136,7 +158,7 @@ static int add_orphan (ctl_analyse_t *self, const ctl_execution_t *execution)
   }
   self->orphan[i].count++;
   self->orphan_trees++;
-  return 0;
+  return add_time (self, service, execution);
 }
 
 /* NULL in *ret_group: the name is beyond WEFT_ANALYSE_NAMES_MAX. */
@@ -234,6 +256,7 @@ static int add_sample (ctl_analyse_t *self, group_t *group, const ctl_execution_
   ctl_sample_t sample = {.hash = hash_of (execution->task),
                          .start_ns = execution->start_ns,
                          .duration_ns = execution->duration_ns,
+                         .host = host_of (execution),
                          .complete = execution->complete};
   int rc = ctl_places_begin (&self->work, self->names, execution);
   if (rc == 0)
@@ -360,12 +383,13 @@ static int finish_name (ctl_analyse_t *self, group_t *group, ctl_analysis_name_t
   if (group->slows > 1)
     qsort (group->slow, group->slows, sizeof *group->slow, compare_slow);
   uint32_t slows = group->slows < CTL_WHY_SLOW_MAX ? group->slows : CTL_WHY_SLOW_MAX;
+  ctl_why_orphans_t orphans = {self->orphan, self->orphans, self->time, self->times};
   int rc = ctl_rows (&group->places, group->sample, group->samples, out);
   if (rc == 0)
     rc = ctl_edges_of (self->edges, (uint32_t) (group - self->group), &out->edges, &out->edge_count);
   if (rc == 0)
-    rc = ctl_why (&group->places, group->sample, group->samples, group->slow, slows, group->read,
-                  self->orphan, self->orphans, &out->why);
+    rc = ctl_why (&group->places, group->sample, group->samples, group->slow, slows, group->read, &orphans,
+                  &out->why);
   return rc;
 }
 

@@ -47,6 +47,7 @@ typedef struct {
 typedef struct {
   uint64_t hash; /* of the task id */
   uint64_t start_ns, duration_ns;
+  uint32_t host;    /* whose clock all its times are; 0: of several, or not known */
   ctl_part_t *part; /* NULL: only its duration is kept */
   uint32_t parts;
   uint8_t complete;

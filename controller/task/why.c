@@ -57,7 +57,6 @@ typedef struct {
 typedef struct {
   uint32_t trait;
   double more_ns;
-  uint32_t hits;
 } find_t;
 
 /* ---- who is compared -------------------------------------------------------------- */
@@ -230,9 +229,12 @@ static float calls_in (const work_t *work, const ctl_sample_t *sample, uint32_t 
 
 /* Y4: whether hardly anybody else comes near so many calls: what some make and others do not, or two of
  * them instead of one, is how they are. */
-static int are_rare (work_t *work, uint32_t key, float *calls, uint32_t hits)
+static int are_rare (work_t *work, uint32_t key, const ctl_sample_t *const *hit, uint32_t hits)
 {
   uint32_t count = work->all.count, near = 0;
+  float calls[WITNESSES_MOST];
+  for (uint32_t i = 0; i < hits; i++)
+    calls[i] = calls_in (work, hit[i], key);
   for (uint32_t i = 0; i < count; i++)
     work->column[i] = calls_in (work, work->all.sample[i], key);
   qsort (work->column, count, sizeof *work->column, compare_floats);
@@ -248,8 +250,8 @@ static int is_held (uint32_t trait)
   return trait % CTL_TRAIT_COUNT == CTL_TRAIT_HELD;
 }
 
-/* Y2: the witnesses that count for it. calls: how many each of them makes. */
-static uint32_t hits_of (work_t *work, uint32_t trait, float calls[WITNESSES_MOST])
+/* Y2: the witnesses that count for it. */
+static uint32_t hits_of (work_t *work, uint32_t trait, const ctl_sample_t *hit[WITNESSES_MOST])
 {
   double median_ns, fence_ns = fence_of (work, trait, &median_ns), chance = chance_of (work, trait);
   double least = chance + OUTGROWN * (1 - chance);
@@ -257,35 +259,59 @@ static uint32_t hits_of (work_t *work, uint32_t trait, float calls[WITNESSES_MOS
   for (uint32_t i = 0; i < work->witness.count; i++) {
     double more_ns = (double) work->witness.value[(size_t) i * work->width + trait] - median_ns;
     if (more_ns > fence_ns && more_ns > least * longer_ns (work, work->witness.sample[i]))
-      calls[hits++] = calls_in (work, work->witness.sample[i], trait / CTL_TRAIT_COUNT);
+      hit[hits++] = work->witness.sample[i];
   }
   return hits;
+}
+
+/* How often it counts by chance: as chance strikes it, or as it is beyond that in the usual ones. */
+static double hit_chance_of (work_t *work, uint32_t trait)
+{
+  double median_ns, fence_ns = fence_of (work, trait, &median_ns), chance = chance_of (work, trait);
+  double often = share_beyond (work, &work->usual, trait, median_ns + fence_ns);
+  return chance < often ? often : chance;
 }
 
 /* Y3. */
 static int is_no_chance (work_t *work, uint32_t trait, uint32_t hits)
 {
-  double median_ns, fence_ns = fence_of (work, trait, &median_ns), chance = chance_of (work, trait);
-  double mine = CHANCE_ALL * chance / work->chances;
-  double often = share_beyond (work, &work->usual, trait, median_ns + fence_ns);
-  chance = chance < often ? often : chance;
+  double chance = hit_chance_of (work, trait), mine = CHANCE_ALL * chance_of (work, trait) / work->chances;
   return chance < 1 && hits >= WITNESSES_LEAST && tail_of (work->witness.count, hits, chance) <= mine;
 }
 
-static int is_named (work_t *work, uint32_t trait, uint32_t *ret_hits)
+/* Y5: so many in the queue, and so many of the others held. */
+static int is_no_chance_together (work_t *work, uint32_t held)
+{
+  const ctl_sample_t *hit[WITNESSES_MOST], *before[WITNESSES_MOST];
+  uint32_t queue = held - CTL_TRAIT_HELD + CTL_TRAIT_QUEUE, queued = hits_of (work, queue, before),
+           others = 0;
+  double queue_chance = hit_chance_of (work, queue), chance = hit_chance_of (work, held);
+  double mine = CHANCE_ALL * chance_of (work, queue) / work->chances;
+  uint32_t hits = hits_of (work, held, hit);
+  for (uint32_t i = 0; i < hits; i++) {
+    int is_queued = 0;
+    for (uint32_t k = 0; k < queued && !is_queued; k++)
+      is_queued = before[k] == hit[i];
+    others += !is_queued;
+  }
+  return chance < 1 && queue_chance < 1 && queued && hits >= WITNESSES_LEAST &&
+         tail_of (work->witness.count, queued, queue_chance) *
+                 tail_of (work->witness.count - queued, others, chance) <=
+             mine;
+}
+
+static int is_named (work_t *work, uint32_t trait)
 {
   int is_calls = trait % CTL_TRAIT_COUNT == CTL_TRAIT_CALLS;
   int is_time = !is_calls && trait % CTL_TRAIT_COUNT != CTL_TRAIT_QUEUE && !is_held (trait);
   double most = is_time ? MOST_WITNESSES : MOST_BESIDE;
-  float calls[WITNESSES_MOST];
-  uint32_t hits = hits_of (work, trait, calls), queue = trait - CTL_TRAIT_HELD + CTL_TRAIT_QUEUE;
-  *ret_hits = hits;
+  const ctl_sample_t *hit[WITNESSES_MOST];
+  uint32_t hits = hits_of (work, trait, hit);
   if (hits < most * work->witness.count)
     return 0;
-  if (is_calls && hits && !are_rare (work, trait / CTL_TRAIT_COUNT, calls, hits))
+  if (is_calls && hits && !are_rare (work, trait / CTL_TRAIT_COUNT, hit, hits))
     return 0;
-  return is_no_chance (work, trait, hits) ||
-         (is_held (trait) && is_no_chance (work, queue, hits_of (work, queue, calls)));
+  return is_no_chance (work, trait, hits) || (is_held (trait) && is_no_chance_together (work, trait));
 }
 
 /* Edges before what comprises them, and one kind of time before two together; then the larger difference
@@ -365,10 +391,9 @@ static uint32_t search (work_t *work, find_t *finds)
   uint32_t found = 0, chosen = 0;
   for (uint32_t t = 0; t < work->width; t++) {
     double more_ns = more_of (work, t);
-    uint32_t hits;
-    if (!is_tried (work, t) || more_ns < WEIGHT * work->excess_ns || !is_named (work, t, &hits))
+    if (!is_tried (work, t) || more_ns < WEIGHT * work->excess_ns || !is_named (work, t))
       continue;
-    finds[found++] = (find_t){t, more_ns, hits};
+    finds[found++] = (find_t){t, more_ns};
   }
   qsort_r (finds, found, sizeof *finds, compare_finds, work->traits);
   for (uint32_t i = 0; i < found; i++) {
@@ -401,22 +426,49 @@ static double other_of (const work_t *work, const find_t *finds, uint32_t count)
   return most_ns;
 }
 
-/* Y6. */
-static uint64_t unknown_in (const ctl_why_cause_t *cause, const ctl_analysis_orphan_t *orphans,
-                            uint32_t orphan_count)
+/* Y6: how many left that service without a known caller. */
+static uint64_t unknown_in (const ctl_why_cause_t *cause, const ctl_why_orphans_t *orphans)
 {
   uint64_t sum = 0;
   if (cause->kind != CTL_WHY_SELF && cause->kind != CTL_WHY_CPU && cause->kind != CTL_WHY_WAIT &&
       cause->kind != CTL_WHY_HELD)
     return 0;
-  for (uint32_t i = 0; i < orphan_count; i++)
-    if (strcmp (orphans[i].service, cause->service) == 0)
-      sum += orphans[i].count;
+  for (uint32_t i = 0; i < orphans->count; i++)
+    if (strcmp (orphans->orphan[i].service, cause->service) == 0)
+      sum += orphans->orphan[i].count;
   return sum;
 }
 
-static void conclude (work_t *work, const find_t *finds, uint32_t found, const ctl_analysis_orphan_t *orphans,
-                      uint32_t orphan_count)
+/* Whether one of them may have left meanwhile. */
+static int is_beside (const ctl_sample_t *sample, const char *service, const ctl_why_orphans_t *orphans)
+{
+  for (uint32_t i = 0; i < orphans->times; i++) {
+    const ctl_why_orphan_t *one = &orphans->time[i];
+    int comparable = sample->host && sample->host == one->host;
+    if (strcmp (one->service, service) == 0 &&
+        (!comparable ||
+         (one->start_ns <= sample->start_ns + sample->duration_ns && sample->start_ns <= one->end_ns)))
+      return 1;
+  }
+  return 0;
+}
+
+static int is_hidden (work_t *work, const find_t *find, const ctl_why_cause_t *cause,
+                      const ctl_why_orphans_t *orphans, uint64_t unknown)
+{
+  const ctl_sample_t *hit[WITNESSES_MOST];
+  uint64_t all = 0;
+  uint32_t hits = hits_of (work, find->trait, hit), alone = 0;
+  if (unknown < hits)
+    return 0;
+  for (uint32_t i = 0; i < orphans->count; i++)
+    all += orphans->orphan[i].count;
+  for (uint32_t i = 0; i < hits && all == orphans->times; i++)
+    alone += !is_beside (hit[i], cause->service, orphans);
+  return alone < WITNESSES_LEAST || 2 * alone < hits;
+}
+
+static void conclude (work_t *work, const find_t *finds, uint32_t found, const ctl_why_orphans_t *orphans)
 {
   ctl_why_t *out = work->out;
   ctl_causes_t of = {work->traits, work->slow.sample, work->slow.count, work->usual.sample,
@@ -425,8 +477,8 @@ static void conclude (work_t *work, const find_t *finds, uint32_t found, const c
   for (uint32_t i = 0; i < told; i++) {
     ctl_why_cause_t cause;
     ctl_causes_tell (&of, finds[i].trait, finds[i].more_ns, &cause);
-    uint64_t unknown = unknown_in (&cause, orphans, orphan_count);
-    int hidden = unknown >= finds[i].hits;
+    uint64_t unknown = unknown_in (&cause, orphans);
+    int hidden = unknown && is_hidden (work, &finds[i], &cause, orphans, unknown);
     if (hidden && i > 0)
       continue;
     out->causes[out->cause_count++] = cause;
@@ -465,7 +517,7 @@ static void tell_slow (work_t *work)
 
 /* The smallest share of the slowest in which something is to be named; else the first. */
 static int compare (work_t *work, const ctl_sample_t *slow, uint32_t slows, uint64_t complete,
-                    const ctl_analysis_orphan_t *orphans, uint32_t orphan_count)
+                    const ctl_why_orphans_t *orphans)
 {
   uint32_t found = 0;
   work->width = work->traits->keys * CTL_TRAIT_COUNT;
@@ -479,7 +531,7 @@ static int compare (work_t *work, const ctl_sample_t *slow, uint32_t slows, uint
       rc = judge (work, finds, &found);
     if (rc == 0 && more && (found || i == 0)) {
       tell_slow (work);
-      conclude (work, finds, found, orphans, orphan_count);
+      conclude (work, finds, found, orphans);
     }
   }
   free (finds);
@@ -487,8 +539,8 @@ static int compare (work_t *work, const ctl_sample_t *slow, uint32_t slows, uint
 }
 
 int ctl_why (const ctl_places_t *places, const ctl_sample_t *sample, uint32_t samples,
-             const ctl_sample_t *slow, uint32_t slows, uint64_t complete,
-             const ctl_analysis_orphan_t *orphans, uint32_t orphan_count, ctl_why_t *ret_why)
+             const ctl_sample_t *slow, uint32_t slows, uint64_t complete, const ctl_why_orphans_t *orphans,
+             ctl_why_t *ret_why)
 {
   *ret_why =
       (ctl_why_t){.verdict = CTL_WHY_FEW, .of = complete > UINT32_MAX ? UINT32_MAX : (uint32_t) complete};
@@ -500,7 +552,7 @@ int ctl_why (const ctl_places_t *places, const ctl_sample_t *sample, uint32_t sa
   rc = rc ? rc : crowd_new (&work.witness, slows);
   if (rc == 0 && work.usual.count && slows) {
     rc = ctl_traits_new (places, work.usual.sample, work.usual.count, &work.traits);
-    rc = rc ? rc : compare (&work, slow, slows, complete, orphans, orphan_count);
+    rc = rc ? rc : compare (&work, slow, slows, complete, orphans);
   }
   crowd_clear (&work.all);
   crowd_clear (&work.usual);

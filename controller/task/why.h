@@ -25,10 +25,11 @@
  *      requests call and others do not is how they are
  *  Y5  of what comprises others the finest is named that tells 0.8 of it: an edge before its name and
  *      its service; time in a callee or in the queue before it, if one of them tells 0.7, before both
- *      together. Both together are no chance if the queue alone is none: what strikes threads by chance
- *      makes no queue
- *  Y6  what cannot be known is not blamed: of a service that sends requests without a known
- *      caller, nobody knows what it waited for
+ *      together. Both together are no chance either if so many in the queue, and so many of the other
+ *      witnesses held up, would be none: what strikes threads by chance makes no queue
+ *  Y6  what cannot be known is not blamed: of a service that sent requests without a known
+ *      caller meanwhile, nobody knows what it waited for. It is blamed only if most of the witnesses that
+ *      count, and four at least, had none beside them, or such requests are fewer than these witnesses
  *
  * False alarms, in random systems of one noise everywhere (uniform, exponential, half-normal,
  * log-normal up to sigma 1, pauses, load that slows down everything; with requests that are
@@ -46,11 +47,29 @@
 #define CTL_WHY_SLOW_MAX   512u /* trees that are kept for it */
 #define CTL_WHY_LEAST      50u  /* complete executions, below nothing is said */
 
+#define CTL_WHY_TIMES_MAX                                                                                    \
+  4096u /* orphan trees whose times are kept; with more, all may have been meanwhile */
+
+/* A request without a known caller, with all that came of it. */
+typedef struct {
+  const char *service; /* that sent it */
+  uint64_t start_ns, end_ns;
+  uint32_t host; /* whose clock; 0: not known */
+} ctl_why_orphan_t;
+
+/* All texts are interned with those of the places. */
+typedef struct {
+  const ctl_analysis_orphan_t *orphan; /* how many in all, by service */
+  uint32_t count;
+  const ctl_why_orphan_t *time; /* each, or CTL_WHY_TIMES_MAX of them */
+  uint32_t times;
+} ctl_why_orphans_t;
+
 /* sample: of one task name, an even sample, sorted; those with parts are looked at. slow: the slowest
  * complete ones, the slowest first, with parts, CTL_WHY_SLOW_MAX or all. complete: how many there are in
  * all. Texts in *ret_why are borrowed from the places. 0 or WEFT_E_NOMEM. */
 int ctl_why (const ctl_places_t *places, const ctl_sample_t *sample, uint32_t samples,
-             const ctl_sample_t *slow, uint32_t slows, uint64_t complete,
-             const ctl_analysis_orphan_t *orphans, uint32_t orphan_count, ctl_why_t *ret_why);
+             const ctl_sample_t *slow, uint32_t slows, uint64_t complete, const ctl_why_orphans_t *orphans,
+             ctl_why_t *ret_why);
 
 #endif

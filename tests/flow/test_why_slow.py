@@ -1,31 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cause that is planted in one of thirty requests to real VMs is what `weft profile` says makes
 them slow, and where none is planted it names none. `make stress` plants each with ten seeds."""
+import contextlib
 import random
 
 import planted
+import processes
 import pytest
 
 REQUESTS = 240
 
 
-@pytest.mark.parametrize("kind", planted.CAUSES)
-def test_planted_causes_are_named(stage, seed, kind):
+@contextlib.contextmanager
+def made(kind):
+    seed = processes.draw_seed()
+    with processes.Stage(random.Random(seed)) as stage, planted.System(stage, seed, kind, REQUESTS) as system:
+        yield system
+
+
+@pytest.fixture(scope="module")
+def plain():
+    with made("plain") as system:
+        yield system
+
+
+def check(system, kind):
     """No cause, and half of the kind's. What the machine does beside may hide one once; no other one is ever
     named."""
-    causes = random.Random(seed).sample(planted.CAUSES[kind], len(planted.CAUSES[kind]) // 2)
-    with planted.System(stage, seed, kind, REQUESTS) as system:
-        for cause in [planted.UNIFORM] + causes:
-            wrong = planted.look(system, cause)
-            if wrong == planted.MISSED:
-                wrong = planted.look(system, planted.UNIFORM) or planted.look(system, cause)
-            assert not wrong, cause
+    causes = random.Random(system.seed).sample(planted.CAUSES[kind], len(planted.CAUSES[kind]) // 2)
+    for cause in [planted.UNIFORM] + causes:
+        wrong = planted.look(system, cause)
+        if wrong == planted.MISSED:
+            wrong = planted.look(system, planted.UNIFORM) or planted.look(system, cause)
+        assert not wrong, cause
 
 
-def test_the_report_begins_with_it(stage, seed):
+def test_what_a_service_does(plain):
+    check(plain, "plain")
+
+
+@pytest.mark.parametrize("kind", ["pool", "hop"])
+def test_what_is_before_a_service(kind):
+    with made(kind) as system:
+        check(system, kind)
+
+
+def test_the_report_begins_with_it(plain):
     """For people: who, how many, how much more, where; and the table below."""
-    with planted.System(stage, seed, requests=REQUESTS) as system:
-        run, out, _ = system.profile("many")
+    run, out, _ = plain.profile("many")
     edge = run.edge()
     text = " ".join(out.split())
     assert "why slow The slowest " in text, out

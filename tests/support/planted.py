@@ -5,9 +5,8 @@ why they are slow.
     planted.py --seeds N [--seed FIRST] [--cause CAUSE]     no cause, then every cause (or some) for each seed
 
 plain  each connection has a thread that serves it: slow (sleeps), many (N+1), retry, lock
-pool   two threads serve all that comes to a service behind the front: queue (others keep them busy), behind
-       (one of others holds a lock that everybody needs: who waits for it fills the pool, and who comes then waits
-       before it)
+pool   two threads serve all that comes to the last service: queue (others keep them busy), behind (one of others
+       holds a lock that everybody needs: who waits for it fills the pool, and who comes then waits before it)
 hop    a hop of the network lies before each service behind the front: network (it is slow for a moment), way
        (so it is, but not on the way back)
 
@@ -81,7 +80,7 @@ class Planted:
         self._nodes = [plan.Node(peer, kind, "/" + word, "s1", 200, 0, 40)
                        for peer, kind, word in zip((first, second, third, third), kinds, words)]
         self._parents = [None, 0, 1, 0]
-        self._struck = rng.choice([2, 3]) if cause == "many" else rng.choice([1, 2, 3])
+        self._struck = rng.choice([2, 3] if cause in CAUSES["pool"] + ["many"] else [1, 2, 3])
         self.extra_ms = rng.randint(120, 200) + int(CLEARLY * slow_ms)
         self._calls = max(12, min(CALLS_MOST, int(self.extra_ms / each_ms)))
         self._retries = rng.randint(2, 4)
@@ -133,7 +132,7 @@ class System:
         self._hops, self._others = {}, []
         workers = WORKERS if kind == "pool" else 0
         self.apps = [stage.app(app, name, port, self._peers(name, kind == "hop"), env={"OTEL_SERVICE_NAME": name},
-                               workers=workers if name != self.drawn.names[0] else 0)
+                               workers=workers if name == self.drawn.names[-1] else 0)
                      for name, app, port in zip(self.drawn.names, self.drawn.kinds, self.drawn.ports)]
         self.slow_ms, self.each_ms = 0, 5
         self._usual_ns = self._last_ns = 0
