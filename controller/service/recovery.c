@@ -23,8 +23,42 @@ static int take (ctl_intake_t *intake, const void *frame, size_t size, int befor
   return behind ? ctl_intake_frame (intake, frame, size) : 0;
 }
 
+/* Where the first frame that the journal still has ends; 0, 0: it has none. */
+static ctl_journal_position_t first_frame (const char *dir)
+{
+  ctl_journal_reader_t *reader = NULL;
+  ctl_journal_position_t position = {0};
+  const void *frame;
+  size_t size;
+  int rc;
+  if (ctl_journal_reader_open (dir, 0, &reader) < 0)
+    return position;
+  do
+    rc = ctl_journal_reader_next (reader, &frame, &size, &position);
+  while (rc < 0);
+  ctl_journal_reader_close (&reader);
+  return rc ? position : (ctl_journal_position_t){0};
+}
+
+/* U3 */
+static json_t *load_sums (const char *dir, ctl_journal_position_t *ret_summed,
+                          ctl_journal_position_t *ret_stored)
+{
+  ctl_journal_position_t first = first_frame (dir);
+  json_t *stored = ctl_sums_load (dir, CTL_SUMS_STORED, ret_stored);
+  if (stored && (!first.segment || first.segment <= ret_stored->segment)) {
+    *ret_summed = *ret_stored;
+    return stored;
+  }
+  json_decref (stored);
+  *ret_stored = (ctl_journal_position_t){0};
+  return ctl_sums_load (dir, CTL_SUMS_LAST, ret_summed);
+}
+
+/* stored: a position before which nothing is to be stored any more, beside the checkpoint. */
 static int read_frames (const char *dir, int behind, ctl_intake_t *intake,
-                        const ctl_journal_position_t *summed, ctl_recovery_t *recovery)
+                        const ctl_journal_position_t *summed, const ctl_journal_position_t *stored,
+                        ctl_recovery_t *recovery)
 {
   ctl_journal_reader_t *reader = NULL;
   int rc = ctl_journal_reader_open (dir, behind, &reader);
@@ -32,6 +66,8 @@ static int read_frames (const char *dir, int behind, ctl_intake_t *intake,
     return rc;
   ctl_journal_position_t checkpoint;
   ctl_journal_reader_checkpoint (reader, &checkpoint);
+  if (is_before (&checkpoint, stored))
+    checkpoint = *stored;
   for (;;) {
     const void *frame = NULL;
     size_t size = 0;
@@ -58,11 +94,11 @@ int ctl_recovery_run (const char *dir, ctl_intake_t *intake, ctl_instances_t *in
 {
   ctl_recovery_t recovery = {0};
   /* Who they are was said long before the checkpoint. */
-  ctl_journal_position_t summed;
-  json_t *sums = ctl_sums_load (dir, &summed);
-  int rc = read_frames (dir, 0, intake, &summed, &recovery);
+  ctl_journal_position_t summed, stored;
+  json_t *sums = load_sums (dir, &summed, &stored);
+  int rc = read_frames (dir, 0, intake, &summed, &stored, &recovery);
   if (rc == 0)
-    rc = read_frames (dir, 1, intake, &summed, &recovery);
+    rc = read_frames (dir, 1, intake, &summed, &stored, &recovery);
   ctl_intake_uncounted (intake, 0);
   if (rc == 0)
     ctl_sums_add (sums, instances);

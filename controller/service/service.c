@@ -223,6 +223,8 @@ static int open_journal (service_t *self)
     weft_log_error ("cannot open the journal %s: %s", self->journal_dir, *why ? why : weft_status_text (rc));
   if (rc < 0)
     return rc;
+  self->checkpoint.dir = self->journal_dir;
+  self->checkpoint.instances = self->house.instances;
   ctl_journal_retain (self->house.journal, self->options.journal_max, self->options.journal_age_ms);
   ctl_instructions_skip (self->house.instructions, ctl_journal_last_number (self->house.journal)); /* I1 */
   self->told = *ctl_intake_stats (self->house.intake);
@@ -351,8 +353,10 @@ static void save_sums (service_t *self, uint64_t now_ns)
   if (!begun && (now_ns < self->sums_ns || here.offset == self->summed.offset))
     return;
   self->sums_ns = now_ns + WEFT_SUMS_EVERY_MS * WEFT_NS_PER_MS;
-  if (ctl_sums_save (self->journal_dir, self->house.instances, &here) == 0)
+  ctl_sums_t *sums = ctl_sums_take (self->house.instances);
+  if (ctl_sums_save (self->journal_dir, CTL_SUMS_LAST, sums, self->house.instances, &here) == 0)
     self->summed = here;
+  free (sums);
 }
 
 static int store_settled (service_t *self, uint64_t now_ns, int all)
@@ -552,6 +556,7 @@ static void end (service_t *self)
   ctl_broadcast_destroy (&house->broadcast);
   ctl_guard_destroy (&house->guard);
   ctl_audit_close (&house->audit);
+  ctl_checkpoint_clear (&self->checkpoint);
   ctl_journal_close (&self->house.journal);
   ctl_sink_destroy (&house->sink);
   ctl_exporter_destroy (&house->exporter);

@@ -2,6 +2,7 @@
 #include "sums.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,46 +11,64 @@
 
 #define PATH_ROOM 600
 
-static json_t *losses_of (const ctl_instance_t *instance)
+ctl_sums_t *ctl_sums_take (ctl_instances_t *instances)
 {
-  json_t *losses = json_array ();
-  for (unsigned n = 0; n < WEFT_LOSS_COUNT; n++)
-    json_array_append_new (losses, json_integer ((json_int_t) instance->losses[n]));
-  return losses;
+  uint32_t count = ctl_instances_count (instances);
+  ctl_sums_t *self = malloc (sizeof *self + count * sizeof self->of[0]);
+  if (!self)
+    return NULL;
+  self->count = count;
+  for (uint32_t n = 0; n < count; n++) {
+    const ctl_instance_t *one = ctl_instances_at (instances, n);
+    self->of[n].stored = one->stored;
+    memcpy (self->of[n].losses, one->losses, sizeof self->of[n].losses);
+  }
+  return self;
 }
 
-static json_t *make (ctl_instances_t *instances, const ctl_journal_position_t *position)
+static json_t *list_of (const uint64_t losses[WEFT_LOSS_COUNT])
 {
   json_t *list = json_array ();
-  for (uint32_t n = 0; n < ctl_instances_count (instances); n++) {
+  for (unsigned n = 0; n < WEFT_LOSS_COUNT; n++)
+    json_array_append_new (list, json_integer ((json_int_t) losses[n]));
+  return list;
+}
+
+static json_t *make (const ctl_sums_t *sums, ctl_instances_t *instances,
+                     const ctl_journal_position_t *position)
+{
+  json_t *list = json_array ();
+  for (uint32_t n = 0; n < sums->count; n++) {
     const ctl_instance_t *one = ctl_instances_at (instances, n);
     char uuid[37];
     weft_uuid_put (uuid, one->uuid);
     json_array_append_new (list, json_pack ("{s:s, s:b, s:I, s:o}", "instance", uuid, "there",
                                             one->presence != CTL_INSTANCE_LEFT, "stored",
-                                            (json_int_t) one->stored, "losses", losses_of (one)));
+                                            (json_int_t) sums->of[n].stored, "losses",
+                                            list_of (sums->of[n].losses)));
   }
   return json_pack ("{s:I, s:I, s:o}", "segment", (json_int_t) position->segment, "offset",
                     (json_int_t) position->offset, "instances", list);
 }
 
-int ctl_sums_save (const char *dir, ctl_instances_t *instances, const ctl_journal_position_t *position)
+int ctl_sums_save (const char *dir, const char *name, const ctl_sums_t *sums, ctl_instances_t *instances,
+                   const ctl_journal_position_t *position)
 {
   char path[PATH_ROOM], other[PATH_ROOM];
-  json_t *sums = make (instances, position);
-  if (!sums)
+  json_t *saved = sums ? make (sums, instances, position) : NULL;
+  if (!saved)
     return WEFT_E_NOMEM;
-  snprintf (path, sizeof path, "%s/sums", dir);
-  snprintf (other, sizeof other, "%s/sums.new", dir);
-  int rc = json_dump_file (sums, other, JSON_COMPACT) < 0 || rename (other, path) < 0 ? WEFT_E_IO : 0;
-  json_decref (sums);
+  snprintf (path, sizeof path, "%s/%s", dir, name);
+  snprintf (other, sizeof other, "%s/%s.new", dir, name);
+  int rc = json_dump_file (saved, other, JSON_COMPACT) < 0 || rename (other, path) < 0 ? WEFT_E_IO : 0;
+  json_decref (saved);
   return rc;
 }
 
-json_t *ctl_sums_load (const char *dir, ctl_journal_position_t *ret_position)
+json_t *ctl_sums_load (const char *dir, const char *name, ctl_journal_position_t *ret_position)
 {
   char path[PATH_ROOM];
-  snprintf (path, sizeof path, "%s/sums", dir);
+  snprintf (path, sizeof path, "%s/%s", dir, name);
   json_t *sums = json_load_file (path, 0, NULL);
   json_int_t segment = json_integer_value (json_object_get (sums, "segment"));
   json_int_t offset = json_integer_value (json_object_get (sums, "offset"));

@@ -53,6 +53,31 @@ def stored_by(field):
     return found
 
 
+def settled(field, wrote):
+    """The instances and the tasks that the store has of each, once the account says so many, and of all that they wrote."""
+    def look():
+        listed = {one["service"]: one for one in field.stage.json("ls")}
+        stored, both = stored_by(field), [listed[vm.name] for vm in field.vms]
+        got = [stored.get(one["instance"], set()) for one in both]
+        done = [len(tasks) for tasks in got] == [one["stored"] for one in both]
+        return (both, got) if done and all(one["written"] == len(w) for one, w in zip(both, wrote)) else None
+    return wait_until(look, 20, "everything that was kept in the store", 0.3)
+
+
+def test_what_was_shed_stays_counted(field):
+    """Its controller dies while it sheds: what it had shed is not taken for stored by the next one."""
+    work(field.vms)
+    field.controller.kill()
+    field.controller.wait()
+    assert field.quiet() == []
+    field.collect()
+    wrote = [written_by(field, vm) for vm in field.vms]
+    listed, got = settled(field, wrote)
+    for n in range(2):
+        assert listed[n]["losses"] == {**dict.fromkeys(listed[n]["losses"], 0), SHED: len(wrote[n] - got[n])}
+        assert len(wrote[n] - got[n]) > 1000, "some were shed"
+
+
 def test_whole_tasks_are_shed_and_counted(field):
     work(field.vms)
     assert field.quiet() == []
@@ -60,13 +85,7 @@ def test_whole_tasks_are_shed_and_counted(field):
     wrote = [written_by(field, vm) for vm in field.vms]
     assert [len(tasks) for tasks in wrote] == [vm.counts()[1] for vm in field.vms], "all of it is in the journal"
 
-    def settled():
-        listed = {one["service"]: one for one in field.stage.json("ls")}
-        stored, both = stored_by(field), [listed[vm.name] for vm in field.vms]
-        got = [stored.get(one["instance"], set()) for one in both]
-        done = [len(tasks) for tasks in got] == [one["stored"] for one in both]
-        return (both, got) if done and all(one["written"] == len(w) for one, w in zip(both, wrote)) else None
-    listed, got = wait_until(settled, 20, "everything that was kept in the store", 0.3)
+    listed, got = settled(field, wrote)
     shed = [wrote[n] - got[n] for n in range(2)]
     for n in range(2):
         assert listed[n]["losses"] == {**dict.fromkeys(listed[n]["losses"], 0), SHED: len(shed[n])}

@@ -58,7 +58,19 @@ static void save (life_t *life)
 {
   ctl_journal_position_t here;
   ctl_journal_position (life->links.journal, &here);
-  assert_int_equal (ctl_sums_save (dir, life->links.instances, &here), 0);
+  ctl_sums_t *sums = ctl_sums_take (life->links.instances);
+  assert_int_equal (ctl_sums_save (dir, CTL_SUMS_LAST, sums, life->links.instances, &here), 0);
+  free (sums);
+}
+
+/* As the service does at a checkpoint: the sums of that place, then the place. */
+static void save_stored (life_t *life)
+{
+  ctl_journal_position_t here;
+  ctl_journal_position (life->links.journal, &here);
+  ctl_sums_t *sums = ctl_sums_take (life->links.instances);
+  assert_int_equal (ctl_sums_save (dir, CTL_SUMS_STORED, sums, life->links.instances, &here), 0);
+  free (sums);
 }
 
 static void recover (life_t *life)
@@ -143,6 +155,64 @@ static void an_instance_of_which_the_journal_knows_nothing (void **state)
   end_life (&second);
 }
 
+/* U3: a batch behind the checkpoint that was shed, and summed up as lost, is stored by the next life, and
+ * counts as that; what is before the checkpoint stays what it was, though its sums say shed and the journal
+ * could not tell. */
+static void what_is_taken_anew_counts_anew (void **state)
+{
+  uint8_t uuid[WEFT_UUID_SIZE] = {7};
+  for (int moved = 0; moved < 2; moved++) { /* does the checkpoint itself follow its sums? it is not needed */
+    life_t first = begin_life (0);
+    open_journal (&first);
+    ctl_shed_t *shed = ctl_correlate_shedder (first.links.correlate);
+    give (&first, 7, 1);
+    ctl_shed_keep (shed, 0);
+    give (&first, 7, 2);
+    save_stored (&first);
+    if (moved)
+      assert_int_equal (checkpoint_life (&first), 0);
+    give (&first, 7, 3);
+    save (&first);
+    const ctl_instance_t *instance = ctl_instances_find (first.links.instances, uuid);
+    assert_int_equal (instance->losses[WEFT_LOSS_SHED], 2 * REPORTS);
+    assert_int_equal (instance->stored, REPORTS);
+    end_life (&first);
+    life_t second = begin_life (0);
+    recover (&second);
+    instance = ctl_instances_find (second.links.instances, uuid);
+    assert_int_equal (instance->losses[WEFT_LOSS_SHED], REPORTS);
+    assert_int_equal (instance->stored, 2 * REPORTS);
+    ctl_correlate_stats_t stats;
+    ctl_correlate_stats (second.links.correlate, &stats);
+    assert_int_equal (stats.open_tasks, REPORTS); /* those behind the checkpoint, no other */
+    end_life (&second);
+    teardown (NULL);
+    setup (NULL);
+  }
+}
+
+/* U3: of what stood behind the checkpoint a bound has taken some: the later sums have it. */
+static void a_journal_that_lost_what_was_behind (void **state)
+{
+  life_t first = begin_life (0);
+  open_journal (&first);
+  give (&first, 7, 1);
+  save_stored (&first);
+  give (&first, 7, 2);
+  save (&first);
+  end_life (&first);
+  life_t second = begin_life (0);
+  recover (&second);
+  open_journal (&second); /* another segment */
+  give (&second, 7, 3);
+  end_life (&second);
+  remove_segment (1);
+  life_t third = begin_life (0);
+  recover (&third);
+  assert_sums (&third, 7, 3);
+  end_life (&third);
+}
+
 /* U2 */
 static void a_damaged_file_is_none (void **state)
 {
@@ -194,6 +264,8 @@ int main (void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown (the_account_outlives_the_journal, setup, teardown),
       cmocka_unit_test_setup_teardown (an_instance_of_which_the_journal_knows_nothing, setup, teardown),
+      cmocka_unit_test_setup_teardown (what_is_taken_anew_counts_anew, setup, teardown),
+      cmocka_unit_test_setup_teardown (a_journal_that_lost_what_was_behind, setup, teardown),
       cmocka_unit_test_setup_teardown (a_damaged_file_is_none, setup, teardown),
       cmocka_unit_test_setup_teardown (a_new_segment_is_behind_the_checkpoint, setup, teardown),
   };
