@@ -335,8 +335,8 @@ static void test_whole_lines (void **state)
     if (*lengths[i].expected != 'F')
       assert_true (m.length == lengths[i].length);
   }
-  probe_http1_t m = request ("GET / HTTP/1.1\r\ntraceparent:" TP "\r\n x\r\n\r\n", "F0");
-  m = request ("GET / HTTP/1.1\r\nA: b\r\nTraceParent:" TP "\r\nB: c\r\n\r\n", "B97 H99 E99");
+  request ("GET / HTTP/1.1\r\ntraceparent:" TP "\r\n x\r\n\r\n", "F0");
+  probe_http1_t m = request ("GET / HTTP/1.1\r\nA: b\r\nTraceParent:" TP "\r\nB: c\r\n\r\n", "B97 H99 E99");
   assert_int_equal (m.traceparent.at, 34);
   assert_int_equal (m.traceparent.flags, 1);
   assert_int_equal (m.fields, 3);
@@ -349,6 +349,7 @@ static void test_whole_lines (void **state)
 static void test_longest_head (void **state)
 {
   static const char line[] = "GET / HTTP/1.1\r\nCookie: ";
+  static const char end[4] = {'\r', '\n', '\r', '\n'};
   char *text = malloc (PROBE_HTTP1_HEAD_MAX + 16);
   assert_non_null (text);
   for (size_t more = 0; more < 5; more++) {
@@ -356,7 +357,7 @@ static void test_longest_head (void **state)
     trail_t whole, cut;
     memset (text, 'a', size);
     memcpy (text, line, sizeof line - 1);
-    memcpy (text + size - 2, "\r\n\r\n", 4);
+    memcpy (text + size - 2, end, sizeof end);
     fresh (&whole, PROBE_HTTP1_REQUEST, PROBE_METHOD_OTHER);
     feed (&whole, text, size + 2, 0);
     fresh (&cut, PROBE_HTTP1_REQUEST, PROBE_METHOD_OTHER);
