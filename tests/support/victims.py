@@ -109,7 +109,8 @@ def attach_and_kill(stage, pid, delay_s, *options):
         if attach.poll() is not None and sidecar is None:
             break
     if sidecar is None:
-        raise processes.Failed("no sidecar came up: " + attach.communicate()[1])
+        out, said = attach.communicate()
+        raise processes.Failed("no sidecar came up: %d %s %s" % (attach.returncode, out.strip(), said.strip()))
     until = time.monotonic() + delay_s
     while time.monotonic() < until:
         pass

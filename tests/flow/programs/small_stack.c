@@ -24,11 +24,11 @@ static void handler (int number)
 
 int main (void)
 {
+  static unsigned char memory[BELOW + STACK];
   char back[64];
-  unsigned char *memory = malloc (BELOW + STACK);
-  if (!memory || socketpair (AF_UNIX, SOCK_STREAM, 0, pair))
+  if (socketpair (AF_UNIX, SOCK_STREAM, 0, pair))
     return 1;
-  memset (memory, PATTERN, BELOW + STACK);
+  memset (memory, PATTERN, sizeof memory);
   stack_t stack = {.ss_sp = memory + BELOW, .ss_size = STACK};
   struct sigaction action = {.sa_handler = handler, .sa_flags = SA_ONSTACK};
   if (sigaltstack (&stack, NULL) || sigaction (SIGUSR1, &action, NULL))
