@@ -5,7 +5,6 @@
  * that is as it was, and how many writes were whole. */
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
