@@ -54,29 +54,21 @@ def instructions_begin_and_end(field):
     assert field.ask("stop", number).returncode == 0
 
 
-def lease_without_heartbeats(field):
-    """How long the actions hold then."""
-    vm, began = field.vms[0], time.monotonic()
+def a_lease_ends(field):
+    """Without heartbeats, in its time: not an hour later, and not at once. What this look itself came late by is
+    nothing that it can tell."""
+    vm, began, late = field.vms[0], time.monotonic(), 0.0
     os.kill(field.controller.pid, signal.SIGSTOP)
     try:
-        wait_until(lambda: not vm.memory.actions(), LEASE_SECONDS + 3, "the end of the lease", 0.005)
-        return time.monotonic() - began
+        last = began
+        while vm.memory.actions() and last - began < LEASE_SECONDS + 30:
+            time.sleep(0.005)
+            late, last = max(late, time.monotonic() - last - 0.005), time.monotonic()
     finally:
         os.kill(field.controller.pid, signal.SIGCONT)
-        wait_until(vm.memory.actions, 10, "actions again")
-
-
-def a_lease_ends(field):
-    """In its time: not an hour later, and not at once. On a busy machine one may be seen late: three may try."""
-    held = []
-    while len(held) < 3 and not (held and in_time(held[-1])):
-        held.append(lease_without_heartbeats(field))
-    print("leases of %d s held for %s" % (LEASE_SECONDS, held))
-    assert in_time(held[-1])
-
-
-def in_time(seconds):
-    return LEASE_SECONDS - 1.3 < seconds < LEASE_SECONDS + 1.0
+    print("a lease of %d s held for %.3f s, seen %.3f s late at most" % (LEASE_SECONDS, last - began, late))
+    assert LEASE_SECONDS - 1.3 < last - began < LEASE_SECONDS + 1.0 + late
+    wait_until(vm.memory.actions, 10, "actions again")
 
 
 @pytest.mark.parametrize("hours", [1, -1], ids=["ahead", "behind"])

@@ -34,7 +34,7 @@
 #include <unistd.h>
 
 #define NAP_MS  30
-#define LATE_MS 4000 /* the machine may be busy */
+#define LATE_MS 2000 /* the machine may be busy */
 #define THREADS 8
 
 static volatile uint64_t *counter;

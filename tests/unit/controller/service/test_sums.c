@@ -54,22 +54,13 @@ static void give (life_t *life, uint8_t who, uint64_t number)
   weft_batch_writer_destroy (&writer);
 }
 
-static void save (life_t *life)
+/* As the service does: the sums of the journal's end, now and then; those of a checkpoint before it is one. */
+static void save_as (life_t *life, const char *name)
 {
   ctl_journal_position_t here;
   ctl_journal_position (life->links.journal, &here);
   ctl_sums_t *sums = ctl_sums_take (life->links.instances);
-  assert_int_equal (ctl_sums_save (dir, CTL_SUMS_LAST, sums, life->links.instances, &here), 0);
-  free (sums);
-}
-
-/* As the service does at a checkpoint: the sums of that place, then the place. */
-static void save_stored (life_t *life)
-{
-  ctl_journal_position_t here;
-  ctl_journal_position (life->links.journal, &here);
-  ctl_sums_t *sums = ctl_sums_take (life->links.instances);
-  assert_int_equal (ctl_sums_save (dir, CTL_SUMS_STORED, sums, life->links.instances, &here), 0);
+  assert_int_equal (ctl_sums_save (dir, name, sums, life->links.instances, &here), 0);
   free (sums);
 }
 
@@ -115,7 +106,7 @@ static void the_account_outlives_the_journal (void **state)
   open_journal (&first);
   give (&first, 7, 1);
   give (&first, 7, 2);
-  save (&first);
+  save_as (&first, CTL_SUMS_LAST);
   give (&first, 7, 3);
   end_life (&first);
   life_t second = begin_life (0);
@@ -123,7 +114,7 @@ static void the_account_outlives_the_journal (void **state)
   assert_sums (&second, 7, 3);
   open_journal (&second); /* another segment */
   give (&second, 7, 4);
-  save (&second);
+  save_as (&second, CTL_SUMS_LAST);
   give (&second, 7, 5);
   end_life (&second);
   remove_segment (1);
@@ -145,7 +136,7 @@ static void an_instance_of_which_the_journal_knows_nothing (void **state)
   give (&first, 7, 1);
   give (&first, 8, 1);
   ctl_instances_find (first.links.instances, left)->presence = CTL_INSTANCE_LEFT;
-  save (&first);
+  save_as (&first, CTL_SUMS_LAST);
   end_life (&first);
   remove_segment (1);
   life_t second = begin_life (0);
@@ -168,11 +159,11 @@ static void what_is_taken_anew_counts_anew (void **state)
     give (&first, 7, 1);
     ctl_shed_keep (shed, 0);
     give (&first, 7, 2);
-    save_stored (&first);
+    save_as (&first, CTL_SUMS_STORED);
     if (moved)
       assert_int_equal (checkpoint_life (&first), 0);
     give (&first, 7, 3);
-    save (&first);
+    save_as (&first, CTL_SUMS_LAST);
     const ctl_instance_t *instance = ctl_instances_find (first.links.instances, uuid);
     assert_int_equal (instance->losses[WEFT_LOSS_SHED], 2 * REPORTS);
     assert_int_equal (instance->stored, REPORTS);
@@ -197,9 +188,9 @@ static void a_journal_that_lost_what_was_behind (void **state)
   life_t first = begin_life (0);
   open_journal (&first);
   give (&first, 7, 1);
-  save_stored (&first);
+  save_as (&first, CTL_SUMS_STORED);
   give (&first, 7, 2);
-  save (&first);
+  save_as (&first, CTL_SUMS_LAST);
   end_life (&first);
   life_t second = begin_life (0);
   recover (&second);
@@ -220,7 +211,7 @@ static void a_damaged_file_is_none (void **state)
   life_t first = begin_life (0);
   open_journal (&first);
   give (&first, 7, 1);
-  save (&first);
+  save_as (&first, CTL_SUMS_LAST);
   end_life (&first);
   snprintf (path, sizeof path, "%s/sums", dir);
   for (int keep = 0; keep < 2; keep++) {
