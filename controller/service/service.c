@@ -152,7 +152,7 @@ static int make_house (service_t *self)
 {
   ctl_house_t *house = &self->house;
   char why[600] = "";
-  int rc = ctl_store_open_telling (self->store_path, tell_carried, self, &house->store, why, sizeof why);
+  int rc = ctl_store_open (self->store_path, tell_carried, self, &house->store, why, sizeof why);
   if (rc < 0) {
     weft_log_error ("%s", why);
     return rc;

@@ -21,13 +21,12 @@
 
 typedef struct ctl_store_t ctl_store_t;
 
-/* Opens or makes the file (0600). WEFT_E_VERSION (newer schema), WEFT_E_IO,
- * WEFT_E_DENIED, WEFT_E_MALFORMED (no database), with one line in `why`. */
-int ctl_store_open (const char *path, ctl_store_t **ret_self, char *why, size_t why_size);
-/* The same; says how far it is while an older store is carried over (S4), which may take minutes. */
+/* How far an older store is carried over (S4), which may take minutes. */
 typedef void (ctl_store_progress_fn) (uint64_t done, uint64_t of, void *arg);
-int ctl_store_open_telling (const char *path, ctl_store_progress_fn *progress, void *arg,
-                            ctl_store_t **ret_self, char *why, size_t why_size);
+/* Opens or makes the file (0600); `progress` may be NULL. WEFT_E_VERSION (newer schema), WEFT_E_IO,
+ * WEFT_E_DENIED, WEFT_E_MALFORMED (no database), with one line in `why`. */
+int ctl_store_open (const char *path, ctl_store_progress_fn *progress, void *arg, ctl_store_t **ret_self,
+                    char *why, size_t why_size);
 void ctl_store_destroy (ctl_store_t **self_p);
 
 /* Rows are buffered in one transaction until commit (or 4,096 rows). A full

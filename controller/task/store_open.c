@@ -217,13 +217,8 @@ static int make_file (const char *path, char *why, size_t why_size)
   return WEFT_E_IO;
 }
 
-int ctl_store_open (const char *path, ctl_store_t **ret_self, char *why, size_t why_size)
-{
-  return ctl_store_open_telling (path, NULL, NULL, ret_self, why, why_size);
-}
-
-int ctl_store_open_telling (const char *path, ctl_store_progress_fn *progress, void *arg,
-                            ctl_store_t **ret_self, char *why, size_t why_size)
+int ctl_store_open (const char *path, ctl_store_progress_fn *progress, void *arg, ctl_store_t **ret_self,
+                    char *why, size_t why_size)
 {
   int rc = make_file (path, why, why_size);
   if (rc)

@@ -10,22 +10,7 @@
 #include "grid.h"
 #include "json.h"
 
-#define NUMBER_MAX 32
-#define PLACE_MAX  (2 * WEFT_NAME_MAX)
-
-static void number_cell (ctl_grid_t *grid, uint64_t value)
-{
-  char number[NUMBER_MAX];
-  ctl_style_number (number, sizeof number, value);
-  ctl_grid_own (grid, "%s", number);
-}
-
-static void ms_cell (ctl_grid_t *grid, uint64_t ns)
-{
-  char ms[NUMBER_MAX];
-  ctl_style_ms (ms, sizeof ms, ns);
-  ctl_grid_own (grid, "%s", ms);
-}
+#define PLACE_MAX (2 * WEFT_NAME_MAX)
 
 /* "orders POST /orders", "postgresql 10.0.0.5:5432"; `nobody` if there is no text. */
 static void place_cell (ctl_grid_t *grid, const char *service, const char *name, ctl_hop_t hop,
@@ -59,12 +44,12 @@ int ctl_edge_table_print (FILE *out, const ctl_style_t *style, const ctl_analysi
       place_cell (grid, edge->from_service, edge->from_name, CTL_HOP_ROOT,
                   edge->hop == CTL_HOP_ROOT ? "outside" : "unknown");
       place_cell (grid, edge->service, edge->name, edge->hop, "unnamed");
-      number_cell (grid, edge->calls);
-      number_cell (grid, edge->errors);
-      ms_cell (grid, edge->p50_ns);
-      ms_cell (grid, edge->p90_ns);
-      ms_cell (grid, edge->p99_ns);
-      ms_cell (grid, edge->max_ns);
+      ctl_grid_number (grid, edge->calls);
+      ctl_grid_number (grid, edge->errors);
+      ctl_grid_ms (grid, edge->p50_ns);
+      ctl_grid_ms (grid, edge->p90_ns);
+      ctl_grid_ms (grid, edge->p99_ns);
+      ctl_grid_ms (grid, edge->max_ns);
     }
   int rc = ctl_grid_print (grid, out);
   ctl_grid_destroy (&grid);

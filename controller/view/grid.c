@@ -81,6 +81,20 @@ void ctl_grid_own (ctl_grid_t *self, const char *format, ...)
   add (self, text);
 }
 
+void ctl_grid_number (ctl_grid_t *self, uint64_t value)
+{
+  char number[CELL_MAX];
+  ctl_style_number (number, sizeof number, value);
+  add (self, number);
+}
+
+void ctl_grid_ms (ctl_grid_t *self, uint64_t ns)
+{
+  char ms[CELL_MAX];
+  ctl_style_ms (ms, sizeof ms, ns);
+  add (self, ms);
+}
+
 static uint32_t widest (const ctl_grid_t *self, uint32_t column)
 {
   uint32_t width = self->columns[0].title ? ctl_style_width (self->columns[column].title) : 0;

@@ -25,6 +25,9 @@ void ctl_grid_destroy (ctl_grid_t **self_p);
 void ctl_grid_cell (ctl_grid_t *self, const char *text);
 /* As printf; the result is trusted: only for what we wrote ourselves. */
 void ctl_grid_own (ctl_grid_t *self, const char *format, ...) __attribute__ ((format (printf, 2, 3)));
+/* As ctl_style_number and ctl_style_ms write it. */
+void ctl_grid_number (ctl_grid_t *self, uint64_t value);
+void ctl_grid_ms (ctl_grid_t *self, uint64_t ns);
 /* WEFT_E_NOMEM, WEFT_E_IO. */
 int ctl_grid_print (ctl_grid_t *self, FILE *out);
 

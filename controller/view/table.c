@@ -295,20 +295,6 @@ int ctl_table_profile (FILE *out, const ctl_style_t *style, const ctl_analysis_t
 
 /* ---- weft tasks ------------------------------------------------------------------- */
 
-static void ms_cell (ctl_grid_t *grid, uint64_t ns)
-{
-  char ms[NUMBER_MAX];
-  ctl_style_ms (ms, sizeof ms, ns);
-  ctl_grid_own (grid, "%s", ms);
-}
-
-static void number_cell (ctl_grid_t *grid, uint64_t value)
-{
-  char number[NUMBER_MAX];
-  ctl_style_number (number, sizeof number, value);
-  ctl_grid_own (grid, "%s", number);
-}
-
 int ctl_table_tasks (FILE *out, const ctl_style_t *style, const ctl_analysis_t *analysis)
 {
   static const ctl_grid_column_t columns[] = {{"TASK", 0, 1},
@@ -330,13 +316,13 @@ int ctl_table_tasks (FILE *out, const ctl_style_t *style, const ctl_analysis_t *
     task_digits (name->slowest, digits);
     ctl_grid_cell (grid, name->name);
     ctl_grid_cell (grid, name->service);
-    number_cell (grid, name->executions);
-    ms_cell (grid, name->p50_ns);
-    ms_cell (grid, name->p90_ns);
-    ms_cell (grid, name->p99_ns);
-    ms_cell (grid, name->max_ns);
-    number_cell (grid, name->complete);
-    number_cell (grid, name->errors);
+    ctl_grid_number (grid, name->executions);
+    ctl_grid_ms (grid, name->p50_ns);
+    ctl_grid_ms (grid, name->p90_ns);
+    ctl_grid_ms (grid, name->p99_ns);
+    ctl_grid_ms (grid, name->max_ns);
+    ctl_grid_number (grid, name->complete);
+    ctl_grid_number (grid, name->errors);
     ctl_grid_own (grid, "%s", digits);
   }
   int rc = ctl_grid_print (grid, out);
@@ -425,7 +411,7 @@ static void instance_cells (ctl_grid_t *grid, const ctl_style_t *style, const ct
   ctl_grid_own (grid, "%s", actions);
   rest_text (instance->rest, instance->bytes_total, rest);
   ctl_grid_own (grid, "%s", share);
-  number_cell (grid, ctl_losses_sum (instance->losses));
+  ctl_grid_number (grid, ctl_losses_sum (instance->losses));
   if (with_rest)
     ctl_grid_own (grid, "%s", rest);
 }
@@ -488,9 +474,9 @@ int ctl_table_losses (FILE *out, const ctl_style_t *style, const ctl_instance_t 
     ctl_grid_own (grid, "%.8s", uuid);
     ctl_grid_own (grid, "%lld", (long long) instances[i]->pid);
     ctl_grid_cell (grid, instances[i]->service);
-    number_cell (grid, instances[i]->written);
-    number_cell (grid, instances[i]->stored);
-    number_cell (grid, ctl_losses_sum (instances[i]->losses));
+    ctl_grid_number (grid, instances[i]->written);
+    ctl_grid_number (grid, instances[i]->stored);
+    ctl_grid_number (grid, ctl_losses_sum (instances[i]->losses));
     ctl_grid_own (grid, "%s", *causes ? causes : dash (style));
   }
   int rc = ctl_grid_print (grid, out);

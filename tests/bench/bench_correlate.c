@@ -279,7 +279,7 @@ static stored_t take_and_store (const char *directory, double *ret_again)
   stored_t half[2] = {{1e18, 1e18, 1e18}, {1e18, 1e18, 1e18}};
   snprintf (path, sizeof path, "%s/bench.db", directory);
   ctl_store_t *store = NULL;
-  if (ctl_store_open (path, &store, why, sizeof why)) {
+  if (ctl_store_open (path, NULL, NULL, &store, why, sizeof why)) {
     fprintf (stderr, "bench_correlate: %s\n", why);
     exit (1);
   }

@@ -116,7 +116,7 @@ int main (void)
   snprintf (path, sizeof path, "%s/bench.db", directory);
   house.instances = ctl_instances_new ();
   house.correlate = ctl_correlate_new (house.instances, 0);
-  if (ctl_store_open (path, &house.store, why, sizeof why)) {
+  if (ctl_store_open (path, NULL, NULL, &house.store, why, sizeof why)) {
     fprintf (stderr, "bench_store: %s\n", why);
     return 1;
   }

@@ -301,7 +301,7 @@ static void test_no_room (void **state)
   ctl_instance_t *instance = ctl_instances_at (self->links.instances, 0);
   assert_true (instance->last_batch == number - 1);
   ctl_store_t *store = NULL;
-  assert_int_equal (ctl_store_open (path, &store, why, sizeof why), 0);
+  assert_int_equal (ctl_store_open (path, NULL, NULL, &store, why, sizeof why), 0);
   self->links.sink = ctl_sink_new (self->links.correlate, store);
   ctl_intake_link (self->intake, &self->links);
   size_t size = batch_of (frame, 7, number, 256);

@@ -27,7 +27,7 @@ static int setup (void **state)
   strcpy (self->store, "/tmp/weft-requests-XXXXXX");
   close (mkstemp (self->store));
   unlink (self->store);
-  if (ctl_store_open (self->store, &self->house.store, why, sizeof why) < 0)
+  if (ctl_store_open (self->store, NULL, NULL, &self->house.store, why, sizeof why) < 0)
     return -1;
   self->house.instances = ctl_instances_new ();
   self->house.instructions = ctl_instructions_new (100, 0);

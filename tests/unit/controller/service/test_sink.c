@@ -38,7 +38,7 @@ static int setup (void **state)
   self->instances = ctl_instances_new ();
   self->correlate = ctl_correlate_new (self->instances, 0);
   *state = self;
-  if (ctl_store_open (path, &self->store, why, sizeof why) < 0)
+  if (ctl_store_open (path, NULL, NULL, &self->store, why, sizeof why) < 0)
     return -1;
   self->sink = ctl_sink_new (self->correlate, self->store);
   return 0;

@@ -38,7 +38,7 @@ static inline int stored_keep (ctl_execution_t **execution_p, void *arg)
 
 static inline int stored_open (stored_t *self)
 {
-  return ctl_store_open (self->path, &self->store, self->why, sizeof self->why);
+  return ctl_store_open (self->path, NULL, NULL, &self->store, self->why, sizeof self->why);
 }
 
 static inline int stored_setup (void **state)

@@ -39,7 +39,7 @@ static int keep (ctl_execution_t **execution_p, void *arg)
 
 static int open_store (bench_t *bench)
 {
-  return ctl_store_open (bench->path, &bench->store, bench->why, sizeof bench->why);
+  return ctl_store_open (bench->path, NULL, NULL, &bench->store, bench->why, sizeof bench->why);
 }
 
 static int setup (void **state)
@@ -226,9 +226,10 @@ static void test_what_is_no_store_is_refused (void **state)
   assert_int_equal (open_store (bench), WEFT_E_MALFORMED);
   assert_non_null (strstr (bench->why, "another program"));
   snprintf (path, sizeof path, "%s/none/store", bench->dir);
-  assert_int_equal (ctl_store_open (path, &store, bench->why, sizeof bench->why), WEFT_E_IO);
+  assert_int_equal (ctl_store_open (path, NULL, NULL, &store, bench->why, sizeof bench->why), WEFT_E_IO);
   assert_non_null (strstr (bench->why, "No such file or directory"));
-  assert_int_equal (ctl_store_open (bench->dir, &store, bench->why, sizeof bench->why), WEFT_E_IO);
+  assert_int_equal (ctl_store_open (bench->dir, NULL, NULL, &store, bench->why, sizeof bench->why),
+                    WEFT_E_IO);
   assert_null (store);
 }
 

@@ -110,7 +110,7 @@ static void test_a_long_carrying_over_says_how_far_it_is (void **state)
               "i WHERE n < 2500) INSERT INTO task SELECT i.n, randomblob (16), 7, 0, 'x', 1, 5, 1, 0, "
               "data FROM i, task WHERE task.n = 1");
   assert_int_equal (
-      ctl_store_open_telling (self->path, count_calls, &calls, &self->store, self->why, sizeof self->why), 0);
+      ctl_store_open (self->path, count_calls, &calls, &self->store, self->why, sizeof self->why), 0);
   assert_true (calls == 2);
   assert_int_equal (stored_number (self), 1); /* all are the same task */
 }
