@@ -3,12 +3,12 @@
 
 #include <stdlib.h>
 
-#include "by_id.h"
+#include "triples.h"
 
 struct ctl_links_t {
   const ctl_execution_t *execution;
   uint32_t count;
-  ctl_by_id_t list[]; /* subtasks by the request that led there */
+  ctl_triple_t list[]; /* subtasks by the request that led there */
 };
 
 const char *ctl_link_text (ctl_link_kind_t kind)
@@ -25,8 +25,8 @@ ctl_links_t *ctl_links_new (const ctl_execution_t *execution)
   self->count = 0;
   for (uint32_t i = 0; i < execution->count; i++)
     if (execution->subtasks[i].request && execution->subtasks[i].hop != CTL_HOP_OPAQUE)
-      self->list[self->count++] = (ctl_by_id_t){execution->subtasks[i].request, i};
-  qsort (self->list, self->count, sizeof *self->list, ctl_by_id_compare);
+      self->list[self->count++] = (ctl_triple_t){execution->subtasks[i].request, i, 0};
+  ctl_triples_sort (self->list, self->count);
   return self;
 }
 
@@ -52,9 +52,10 @@ uint32_t ctl_links_of (const ctl_links_t *self, uint32_t index, ctl_link_t ret_l
   uint32_t count = 0;
   if (!of->request || of->hop == CTL_HOP_OPAQUE)
     return 0;
-  uint32_t first = ctl_by_id_first (self->list, self->count, of->request);
-  for (uint32_t i = first; i < self->count && self->list[i].id == of->request && count < CTL_LINKS_MAX; i++) {
-    const ctl_subtask_t *other = &subtasks[self->list[i].index];
+  uint32_t first = ctl_triples_first (self->list, self->count, of->request);
+  for (uint32_t i = first; i < self->count && self->list[i].first == of->request && count < CTL_LINKS_MAX;
+       i++) {
+    const ctl_subtask_t *other = &subtasks[self->list[i].second];
     if (other == of)
       continue;
     if (!ctl_subtask_is_leaf (other))

@@ -6,44 +6,37 @@
 
 #include "../../common/limits.h"
 #include "../../common/status.h"
-#include "by_id.h"
 #include "task.h"
+#include "triples.h"
 
 #define NONE CTL_NO_PARENT
 
+/* All that settling needs besides the result, in one allocation. A subtask is moved once, to its
+ * place in the tree: until then it goes by its rank, its place in the order by start. */
 typedef struct {
-  uint64_t from_ns, to_ns;
-  uint32_t index;
-} span_t;
-
-/* One allocation for all that settling needs besides the result. */
-typedef struct {
-  ctl_subtask_t *sorted;
-  ctl_by_id_t *key;
-  span_t *span;
-  uint32_t *stack, *place;
+  ctl_triple_t *ranked;               /* start, id, hop and index in `subtasks` */
+  ctl_triple_t *work;                 /* ids; then intervals of one subtask's children */
+  uint32_t *parent, *child, *sibling; /* ranks: as in ctl_subtask_t */
+  uint32_t *place;                    /* in the tree, by rank; then what is still to be looked at */
   uint8_t *state;
-  void *memory;
+  ctl_subtask_t *sorted; /* an allocation of its own: it becomes the result */
 } scratch_t;
 
 static int scratch_new (uint32_t count, scratch_t *ret_scratch)
 {
-  size_t each = sizeof (ctl_subtask_t) + sizeof (ctl_by_id_t) + sizeof (span_t) + 2 * sizeof (uint32_t) + 1;
-  char *at = calloc (count, each);
-  if (!at)
+  size_t each = 2 * sizeof (ctl_triple_t) + 4 * sizeof (uint32_t) + 1;
+  scratch_t scratch = {.ranked = malloc (count * each), .sorted = malloc (count * sizeof *scratch.sorted)};
+  if (!scratch.ranked || !scratch.sorted) {
+    free (scratch.ranked);
+    free (scratch.sorted);
     return WEFT_E_NOMEM;
-  scratch_t scratch = {.memory = at};
-  scratch.sorted = (ctl_subtask_t *) (void *) at;
-  at += count * sizeof (ctl_subtask_t);
-  scratch.key = (ctl_by_id_t *) (void *) at;
-  at += count * sizeof (ctl_by_id_t);
-  scratch.span = (span_t *) (void *) at;
-  at += count * sizeof (span_t);
-  scratch.stack = (uint32_t *) (void *) at;
-  at += count * sizeof (uint32_t);
-  scratch.place = (uint32_t *) (void *) at;
-  at += count * sizeof (uint32_t);
-  scratch.state = (uint8_t *) at;
+  }
+  scratch.work = scratch.ranked + count;
+  scratch.parent = (uint32_t *) (void *) (scratch.work + count);
+  scratch.child = scratch.parent + count;
+  scratch.sibling = scratch.child + count;
+  scratch.place = scratch.sibling + count;
+  scratch.state = (uint8_t *) (scratch.place + count);
   *ret_scratch = scratch;
   return 0;
 }
@@ -69,57 +62,68 @@ static void bound_times (ctl_subtask_t *subtask)
     subtask->wait_ns = INT64_MAX;
 }
 
+static ctl_subtask_t *at_rank (const ctl_execution_t *self, const scratch_t *scratch, uint32_t rank)
+{
+  return &self->subtasks[(uint32_t) scratch->ranked[rank].third];
+}
+
 /* A total order, so that the same subtasks always give the same tree. */
-static int compare_subtasks (const void *left, const void *right)
+static void rank_all (const ctl_execution_t *self, scratch_t *scratch)
 {
-  const ctl_subtask_t *a = left, *b = right;
-  if (a->start_ns != b->start_ns)
-    return a->start_ns < b->start_ns ? -1 : 1;
-  if (a->id != b->id)
-    return a->id < b->id ? -1 : 1;
-  return (int) a->hop - (int) b->hop;
-}
-
-static uint32_t find (const ctl_by_id_t *key, uint32_t keys, uint64_t id)
-{
-  uint32_t first = ctl_by_id_first (key, keys, id);
-  return first < keys && key[first].id == id ? key[first].index : NONE;
-}
-
-static void link_parents (ctl_execution_t *self, scratch_t *scratch)
-{
-  uint32_t keys = 0;
-  for (uint32_t i = 0; i < self->count; i++)
-    if (!ctl_subtask_is_leaf (&self->subtasks[i]))
-      scratch->key[keys++] = (ctl_by_id_t){self->subtasks[i].id, i};
-  qsort (scratch->key, keys, sizeof *scratch->key, ctl_by_id_compare);
   for (uint32_t i = 0; i < self->count; i++) {
-    ctl_subtask_t *subtask = &self->subtasks[i];
-    subtask->parent = subtask->caller ? find (scratch->key, keys, subtask->caller) : NONE;
-    if (subtask->parent == i)
-      subtask->parent = NONE;
+    const ctl_subtask_t *subtask = &self->subtasks[i];
+    scratch->ranked[i] = (ctl_triple_t){subtask->start_ns, subtask->id, (uint64_t) subtask->hop << 32 | i};
   }
+  ctl_triples_sort (scratch->ranked, self->count);
+}
+
+/* The first rank of this id. */
+static uint32_t find (const ctl_triple_t *ids, uint32_t count, uint64_t id)
+{
+  uint32_t at = ctl_triples_first (ids, count, id);
+  return at < count && ids[at].first == id ? (uint32_t) ids[at].second : NONE;
+}
+
+/* 1: no parent began after its child, so there is no circle. */
+static int link_parents (const ctl_execution_t *self, scratch_t *scratch)
+{
+  uint32_t ids = 0;
+  int upward = 1;
+  for (uint32_t r = 0; r < self->count; r++) {
+    const ctl_subtask_t *subtask = at_rank (self, scratch, r);
+    if (!ctl_subtask_is_leaf (subtask))
+      scratch->work[ids++] = (ctl_triple_t){subtask->id, r, 0};
+  }
+  ctl_triples_sort (scratch->work, ids);
+  for (uint32_t r = 0; r < self->count; r++) {
+    uint64_t caller = at_rank (self, scratch, r)->caller;
+    uint32_t parent = caller ? find (scratch->work, ids, caller) : NONE;
+    scratch->parent[r] = parent == r ? NONE : parent;
+    upward &= parent == NONE || parent <= r;
+  }
+  return upward;
 }
 
 /* Walks up from every subtask; one that meets its own way is in a circle, which is
  * cut above its earliest member. state: 0 new, 1 on this way, 2 known to end. */
-static void cut_circles (ctl_execution_t *self, scratch_t *scratch)
+static void cut_circles (uint32_t count, scratch_t *scratch)
 {
-  ctl_subtask_t *subtasks = self->subtasks;
-  for (uint32_t i = 0; i < self->count; i++) {
-    uint32_t at = i;
+  uint32_t *parent = scratch->parent;
+  memset (scratch->state, 0, count);
+  for (uint32_t r = 0; r < count; r++) {
+    uint32_t at = r;
     while (at != NONE && scratch->state[at] == 0) {
       scratch->state[at] = 1;
-      at = subtasks[at].parent;
+      at = parent[at];
     }
     int circle = at != NONE && scratch->state[at] == 1;
-    for (uint32_t k = i; k != NONE && scratch->state[k] == 1; k = subtasks[k].parent)
+    for (uint32_t k = r; k != NONE && scratch->state[k] == 1; k = parent[k])
       scratch->state[k] = 2;
     if (circle) {
       uint32_t earliest = at;
-      for (uint32_t k = subtasks[at].parent; k != at; k = subtasks[k].parent)
+      for (uint32_t k = parent[at]; k != at; k = parent[k])
         earliest = k < earliest ? k : earliest;
-      subtasks[earliest].parent = NONE;
+      parent[earliest] = NONE;
     }
   }
 }
@@ -135,102 +139,114 @@ static uint32_t rank_of_top (const ctl_subtask_t *subtask)
                                                 : 2;
 }
 
-/* Chains children by start (subtasks are sorted); returns the first top, tops chained behind it. */
-static uint32_t link_children (ctl_execution_t *self)
+/* Chains children by start; returns the first top, tops chained behind it. */
+static uint32_t link_children (const ctl_execution_t *self, scratch_t *scratch)
 {
-  ctl_subtask_t *subtasks = self->subtasks;
   uint32_t first = NONE, best = NONE;
-  for (uint32_t i = 0; i < self->count; i++)
-    subtasks[i].first_child = subtasks[i].next_sibling = NONE;
-  for (uint32_t i = self->count; i-- > 0;) {
-    uint32_t parent = subtasks[i].parent;
-    uint32_t *head = parent == NONE ? &first : &subtasks[parent].first_child;
-    subtasks[i].next_sibling = *head;
-    *head = i;
-    if (parent == NONE && (best == NONE || rank_of_top (&subtasks[i]) <= rank_of_top (&subtasks[best])))
-      best = i;
+  int best_rank = 0;
+  for (uint32_t r = 0; r < self->count; r++)
+    scratch->child[r] = NONE;
+  for (uint32_t r = self->count; r-- > 0;) {
+    uint32_t parent = scratch->parent[r];
+    uint32_t *head = parent == NONE ? &first : &scratch->child[parent];
+    scratch->sibling[r] = *head;
+    *head = r;
+    if (parent != NONE)
+      continue;
+    int rank = rank_of_top (at_rank (self, scratch, r));
+    if (best == NONE || rank <= best_rank) {
+      best = r;
+      best_rank = rank;
+    }
   }
   if (best != first) {
     uint32_t before = first;
-    while (subtasks[before].next_sibling != best)
-      before = subtasks[before].next_sibling;
-    subtasks[before].next_sibling = subtasks[best].next_sibling;
-    subtasks[best].next_sibling = first;
+    while (scratch->sibling[before] != best)
+      before = scratch->sibling[before];
+    scratch->sibling[before] = scratch->sibling[best];
+    scratch->sibling[best] = first;
   }
   return best;
 }
 
 /* Next in preorder, NONE at the end. */
-static uint32_t next_in_tree (const ctl_subtask_t *subtasks, uint32_t at)
+static uint32_t next_in_tree (const scratch_t *scratch, uint32_t at)
 {
-  if (subtasks[at].first_child != NONE)
-    return subtasks[at].first_child;
-  while (at != NONE && subtasks[at].next_sibling == NONE)
-    at = subtasks[at].parent;
-  return at == NONE ? NONE : subtasks[at].next_sibling;
+  if (scratch->child[at] != NONE)
+    return scratch->child[at];
+  while (at != NONE && scratch->sibling[at] == NONE)
+    at = scratch->parent[at];
+  return at == NONE ? NONE : scratch->sibling[at];
 }
 
-static uint32_t moved (const scratch_t *scratch, uint32_t index)
+static uint32_t moved (const scratch_t *scratch, uint32_t rank)
 {
-  return index == NONE ? NONE : scratch->place[index];
+  return rank == NONE ? NONE : scratch->place[rank];
 }
 
 /* Puts the subtasks into tree order: parents before children, siblings by start. */
 static void order (ctl_execution_t *self, scratch_t *scratch, uint32_t top)
 {
   uint32_t placed = 0;
-  for (uint32_t at = top; at != NONE; at = next_in_tree (self->subtasks, at))
+  for (uint32_t at = top; at != NONE; at = next_in_tree (scratch, at))
     scratch->place[at] = placed++;
-  for (uint32_t i = 0; i < self->count; i++) {
-    ctl_subtask_t *subtask = &scratch->sorted[scratch->place[i]];
-    *subtask = self->subtasks[i];
-    subtask->parent = moved (scratch, subtask->parent);
-    subtask->first_child = moved (scratch, subtask->first_child);
-    subtask->next_sibling = moved (scratch, subtask->next_sibling);
+  for (uint32_t r = 0; r < self->count; r++) {
+    ctl_subtask_t *subtask = &scratch->sorted[scratch->place[r]];
+    *subtask = *at_rank (self, scratch, r);
+    subtask->parent = moved (scratch, scratch->parent[r]);
+    subtask->first_child = moved (scratch, scratch->child[r]);
+    subtask->next_sibling = moved (scratch, scratch->sibling[r]);
   }
-  memcpy (self->subtasks, scratch->sorted, self->count * sizeof *self->subtasks);
+  free (self->subtasks);
+  self->subtasks = scratch->sorted;
   for (uint32_t i = 0; i < self->count; i++) {
     ctl_subtask_t *subtask = &self->subtasks[i];
     subtask->depth = subtask->parent == NONE ? 0 : self->subtasks[subtask->parent].depth + 1;
   }
 }
 
-static int compare_spans (const void *left, const void *right)
+typedef struct {
+  uint64_t from_ns, to_ns;
+} span_t;
+
+/* The interval in which `of` waited for its child, on its own clock. 0: none. An opaque leaf spans
+ * many calls and what was done between them. */
+static int span_of (const ctl_subtask_t *child, span_t *ret_span)
 {
-  const span_t *a = left, *b = right;
-  if (a->from_ns != b->from_ns)
-    return a->from_ns < b->from_ns ? -1 : 1;
-  return a->index < b->index ? -1 : a->index > b->index;
+  int known = child->sent_ns != 0;
+  ret_span->from_ns = known ? child->sent_ns : child->start_ns;
+  ret_span->to_ns = known ? child->answered_ns : child->end_ns;
+  return child->hop != CTL_HOP_OPAQUE && ret_span->from_ns <= ret_span->to_ns;
 }
 
-/* By end, the last first. */
-static int compare_ends (const void *left, const void *right)
-{
-  const span_t *a = left, *b = right;
-  if (a->to_ns != b->to_ns)
-    return a->to_ns > b->to_ns ? -1 : 1;
-  return a->index < b->index ? -1 : a->index > b->index;
-}
-
-/* The intervals in which `parent` waited for its children, on its own clock, clamped into it.
- * An opaque leaf spans many calls and what was done between them: it has none. */
-static uint32_t spans_of (const ctl_execution_t *self, uint32_t parent, span_t *span, int clamp)
+/* Those of all children, clamped into the subtask, by their start. */
+static uint32_t spans_by_start (const ctl_execution_t *self, uint32_t parent, ctl_triple_t *list)
 {
   const ctl_subtask_t *subtasks = self->subtasks, *of = &subtasks[parent];
   uint32_t count = 0;
+  span_t span;
   for (uint32_t i = of->first_child; i != NONE; i = subtasks[i].next_sibling) {
-    if (subtasks[i].hop == CTL_HOP_OPAQUE)
+    if (!span_of (&subtasks[i], &span))
       continue;
-    int known = subtasks[i].sent_ns != 0;
-    span_t one = {known ? subtasks[i].sent_ns : subtasks[i].start_ns,
-                  known ? subtasks[i].answered_ns : subtasks[i].end_ns, i};
-    if (clamp && one.from_ns < of->start_ns)
-      one.from_ns = of->start_ns;
-    if (clamp && one.to_ns > of->end_ns)
-      one.to_ns = of->end_ns;
-    if (one.from_ns <= one.to_ns)
-      span[count++] = one;
+    span.from_ns = span.from_ns < of->start_ns ? of->start_ns : span.from_ns;
+    span.to_ns = span.to_ns > of->end_ns ? of->end_ns : span.to_ns;
+    if (span.from_ns <= span.to_ns)
+      list[count++] = (ctl_triple_t){span.from_ns, span.to_ns, i};
   }
+  ctl_triples_sort (list, count);
+  return count;
+}
+
+/* By their end, the last first: the end's complement, the child, the start. */
+static uint32_t spans_by_end (const ctl_execution_t *self, uint32_t parent, ctl_triple_t *list)
+{
+  const ctl_subtask_t *subtasks = self->subtasks;
+  uint32_t count = 0;
+  span_t span;
+  for (uint32_t i = subtasks[parent].first_child; i != NONE; i = subtasks[i].next_sibling)
+    if (span_of (&subtasks[i], &span))
+      list[count++] = (ctl_triple_t){~span.to_ns, i, span.from_ns};
+  ctl_triples_sort (list, count);
   return count;
 }
 
@@ -250,13 +266,13 @@ static void fill_self_times (ctl_execution_t *self, scratch_t *scratch)
   for (uint32_t i = 0; i < self->count; i++) {
     ctl_subtask_t *subtask = &self->subtasks[i];
     uint64_t waited_ns = 0, until_ns = subtask->start_ns;
-    uint32_t spans = spans_of (self, i, scratch->span, 1);
-    qsort (scratch->span, spans, sizeof *scratch->span, compare_spans);
+    uint32_t spans = spans_by_start (self, i, scratch->work);
     for (uint32_t k = 0; k < spans; k++) {
-      uint64_t from_ns = scratch->span[k].from_ns > until_ns ? scratch->span[k].from_ns : until_ns;
-      if (scratch->span[k].to_ns > from_ns) {
-        waited_ns += scratch->span[k].to_ns - from_ns;
-        until_ns = scratch->span[k].to_ns;
+      const ctl_triple_t *span = &scratch->work[k];
+      uint64_t from_ns = span->first > until_ns ? span->first : until_ns;
+      if (span->second > from_ns) {
+        waited_ns += span->second - from_ns;
+        until_ns = span->second;
       }
     }
     subtask->self_ns = subtask->end_ns - subtask->start_ns - waited_ns;
@@ -269,21 +285,22 @@ static void fill_self_times (ctl_execution_t *self, scratch_t *scratch)
 static void fill_critical_path (ctl_execution_t *self, scratch_t *scratch)
 {
   ctl_subtask_t *subtasks = self->subtasks;
-  uint32_t depth = 0;
+  uint32_t *stack = scratch->place, depth = 0;
   for (uint32_t i = 0; i < self->count; i++)
     subtasks[i].on_critical_path = 0;
-  scratch->stack[depth++] = 0;
+  stack[depth++] = 0;
   while (depth) {
-    uint32_t at = scratch->stack[--depth];
+    uint32_t at = stack[--depth];
     subtasks[at].on_critical_path = 1;
     uint64_t now_ns = subtasks[at].end_ns;
-    uint32_t spans = spans_of (self, at, scratch->span, 0);
-    qsort (scratch->span, spans, sizeof *scratch->span, compare_ends);
-    for (uint32_t k = 0; k < spans; k++)
-      if (scratch->span[k].to_ns <= now_ns && scratch->span[k].to_ns > subtasks[at].start_ns) {
-        now_ns = scratch->span[k].from_ns;
-        scratch->stack[depth++] = scratch->span[k].index;
+    uint32_t spans = spans_by_end (self, at, scratch->work);
+    for (uint32_t k = 0; k < spans; k++) {
+      const ctl_triple_t *span = &scratch->work[k];
+      if (~span->first <= now_ns && ~span->first > subtasks[at].start_ns) {
+        now_ns = span->third;
+        stack[depth++] = (uint32_t) span->second;
       }
+    }
   }
 }
 
@@ -337,13 +354,13 @@ int ctl_execution_settle (ctl_execution_t *self)
     return rc;
   for (uint32_t i = 0; i < self->count; i++)
     bound_times (&self->subtasks[i]);
-  qsort (self->subtasks, self->count, sizeof *self->subtasks, compare_subtasks);
-  link_parents (self, &scratch);
-  cut_circles (self, &scratch);
-  order (self, &scratch, link_children (self));
+  rank_all (self, &scratch);
+  if (!link_parents (self, &scratch))
+    cut_circles (self->count, &scratch);
+  order (self, &scratch, link_children (self, &scratch));
   fill_self_times (self, &scratch);
   fill_critical_path (self, &scratch);
   fill_head (self);
-  free (scratch.memory);
+  free (scratch.ranked);
   return 0;
 }

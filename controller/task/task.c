@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "../../common/status.h"
-#include "by_id.h"
 #include "hop_clock.h"
 #include "text.h"
+#include "triples.h"
 
 const char *ctl_hop_text (ctl_hop_t hop)
 {
@@ -125,13 +125,13 @@ static int is_told_by (const ctl_subtask_t *capture, const ctl_subtask_t *from)
 
 /* What one copy of a request says of its sender holds for every capture of it (but for those that
  * are `alone`): the sender's copy may have come with another part, or with the other capture of two. */
-static int spread_request (ctl_subtask_t *subtasks, const ctl_by_id_t *list, uint32_t count,
+static int spread_request (ctl_subtask_t *subtasks, const ctl_triple_t *list, uint32_t count,
                            const ctl_subtask_t *from)
 {
   int found = 0;
-  for (uint32_t i = ctl_by_id_first (list, count, from->request); i < count && list[i].id == from->request;
-       i++) {
-    ctl_subtask_t *subtask = &subtasks[list[i].index];
+  for (uint32_t i = ctl_triples_first (list, count, from->request);
+       i < count && list[i].first == from->request; i++) {
+    ctl_subtask_t *subtask = &subtasks[list[i].second];
     if (!is_told_by (subtask, from))
       continue;
     if (subtask->hop == CTL_HOP_CAPTURE_ONLY)
@@ -143,15 +143,15 @@ static int spread_request (ctl_subtask_t *subtasks, const ctl_by_id_t *list, uin
 
 /* A request that was forwarded to nobody that is known may have led to each later capture of its id
  * by another subtask: their callers are not known. */
-static void doubt (ctl_subtask_t *subtasks, const ctl_by_id_t *list, uint32_t count,
+static void doubt (ctl_subtask_t *subtasks, const ctl_triple_t *list, uint32_t count,
                    const ctl_subtask_t *leaf)
 {
-  uint32_t i = ctl_by_id_first (list, count, leaf->request);
-  for (uint32_t k = i; k < count && list[k].id == leaf->request; k++)
-    if (is_told_by (&subtasks[list[k].index], leaf))
+  uint32_t i = ctl_triples_first (list, count, leaf->request);
+  for (uint32_t k = i; k < count && list[k].first == leaf->request; k++)
+    if (is_told_by (&subtasks[list[k].second], leaf))
       return;
-  for (; i < count && list[i].id == leaf->request; i++) {
-    ctl_subtask_t *subtask = &subtasks[list[i].index];
+  for (; i < count && list[i].first == leaf->request; i++) {
+    ctl_subtask_t *subtask = &subtasks[list[i].second];
     if (subtask->hop != CTL_HOP_CAPTURE_ONLY || subtask->id == leaf->caller ||
         subtask->start_ns < leaf->sent_ns)
       continue;
@@ -164,7 +164,8 @@ static void doubt (ctl_subtask_t *subtasks, const ctl_by_id_t *list, uint32_t co
 static int join (ctl_execution_t *self)
 {
   ctl_subtask_t *subtasks = self->subtasks;
-  ctl_by_id_t *list = malloc ((self->count + 1u) * sizeof *list); /* captures by the request that led there */
+  ctl_triple_t *list =
+      malloc ((self->count + 1u) * sizeof *list); /* captures by the request that led there */
   uint32_t kept = 0, captures = 0, listed = 0;
   if (!list)
     return WEFT_E_NOMEM;
@@ -179,17 +180,17 @@ static int join (ctl_execution_t *self)
   }
   while (captures < kept && !ctl_subtask_is_leaf (&subtasks[captures])) {
     if (subtasks[captures].hop != CTL_HOP_ROOT)
-      list[listed++] = (ctl_by_id_t){subtasks[captures].request, captures};
+      list[listed++] = (ctl_triple_t){subtasks[captures].request, captures, 0};
     captures++;
   }
-  qsort (list, listed, sizeof *list, ctl_by_id_compare);
+  ctl_triples_sort (list, listed);
   for (uint32_t i = captures; i < kept; i++)
     if (subtasks[i].hop == CTL_HOP_EMBED_ONLY && subtasks[i].alone)
       doubt (subtasks, list, listed, &subtasks[i]);
   for (uint32_t i = 0; i < listed; i++) /* the first that is proven tells the others of its request */
-    if (subtasks[list[i].index].hop == CTL_HOP_PROVEN && !subtasks[list[i].index].alone) {
-      spread_request (subtasks, list, listed, &subtasks[list[i].index]);
-      while (i + 1 < listed && list[i + 1].id == list[i].id)
+    if (subtasks[list[i].second].hop == CTL_HOP_PROVEN && !subtasks[list[i].second].alone) {
+      spread_request (subtasks, list, listed, &subtasks[list[i].second]);
+      while (i + 1 < listed && list[i + 1].first == list[i].first)
         i++;
     }
   self->count = captures;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "../../common/status.h"
-#include "../task/by_id.h"
 #include "../task/mix.h"
+#include "../task/triples.h"
 
 /* Tells the ids that are made here from those that subtasks drew. */
 #define SENDING_ODD 0x9e3779b97f4a7c15ull
@@ -14,7 +14,7 @@
 /* What is looked at while one execution is told. */
 typedef struct {
   const ctl_execution_t *execution;
-  ctl_by_id_t *subtasks, *requests; /* by subtask id; by span id those that have a sender */
+  ctl_triple_t *subtasks, *requests; /* by subtask id; by span id those that have a sender */
   uint32_t subtask_count, request_count;
   uint32_t origin; /* the subtask that execution->origin tells of, or count */
 } look_t;
@@ -74,8 +74,8 @@ static uint64_t caller_id (const look_t *look, const ctl_subtask_t *subtask)
 {
   if (subtask->parent != CTL_NO_PARENT || !subtask->caller)
     return subtask->caller;
-  uint32_t at = ctl_by_id_first (look->subtasks, look->subtask_count, subtask->caller);
-  int is_there = at < look->subtask_count && look->subtasks[at].id == subtask->caller;
+  uint32_t at = ctl_triples_first (look->subtasks, look->subtask_count, subtask->caller);
+  int is_there = at < look->subtask_count && look->subtasks[at].first == subtask->caller;
   return is_there ? 0 : subtask->caller;
 }
 
@@ -89,17 +89,17 @@ static int look_at (look_t *look, const ctl_execution_t *execution)
   for (uint32_t n = 0; n < execution->count; n++) {
     const ctl_subtask_t *subtask = &execution->subtasks[n];
     if (!ctl_subtask_is_leaf (subtask))
-      look->subtasks[look->subtask_count++] = (ctl_by_id_t){subtask->id, n};
+      look->subtasks[look->subtask_count++] = (ctl_triple_t){subtask->id, n, 0};
     if (has_sender (subtask))
-      look->requests[look->request_count++] = (ctl_by_id_t){request_id (subtask), n};
+      look->requests[look->request_count++] = (ctl_triple_t){request_id (subtask), n, 0};
     if (subtask->orphan &&
         (look->origin == execution->count || subtask->start_ns < execution->subtasks[look->origin].start_ns))
       look->origin = n;
   }
   if (look->subtask_count)
-    qsort (look->subtasks, look->subtask_count, sizeof *look->subtasks, ctl_by_id_compare);
+    ctl_triples_sort (look->subtasks, look->subtask_count);
   if (look->request_count)
-    qsort (look->requests, look->request_count, sizeof *look->requests, ctl_by_id_compare);
+    ctl_triples_sort (look->requests, look->request_count);
   return 0;
 }
 
@@ -107,7 +107,7 @@ static int look_at (look_t *look, const ctl_execution_t *execution)
 static uint32_t told_for (const look_t *look, uint32_t index)
 {
   uint64_t id = request_id (&look->execution->subtasks[index]);
-  return look->requests[ctl_by_id_first (look->requests, look->request_count, id)].index;
+  return look->requests[ctl_triples_first (look->requests, look->request_count, id)].second;
 }
 
 static ctl_span_t client_span (const look_t *look, uint32_t index)
