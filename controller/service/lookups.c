@@ -131,7 +131,7 @@ static int filter (ctl_execution_t **execution_p, void *arg)
 /* `in_store` as in ctl_places_t. */
 static int each_of (ctl_house_t *house, const scope_t *scope, int *in_store, ctl_execution_fn *fn, void *arg)
 {
-  const ctl_places_t places = {house->correlate, house->sink, house->store, in_store};
+  const ctl_places_t places = {house->correlate, house->store, in_store};
   filter_t f = {.scope = scope, .house = house, .fn = fn, .arg = arg};
   if (scope->instruction_count == 0)
     return ctl_questions_each (&places, 0, scope->from_ns, scope->to_ns, filter, &f);
@@ -188,7 +188,7 @@ static int analyse_scope (ctl_house_t *house, const scope_t *scope, ctl_analyse_
     stored = ctl_store_count (house->store, scope->from_ns, scope->to_ns);
   if (scope->instruction_count || stored <= WEFT_ANALYSE_TREES_READ)
     return each_of (house, scope, NULL, analyse_one, analyse);
-  const ctl_places_t places = {house->correlate, house->sink, house->store, NULL};
+  const ctl_places_t places = {house->correlate, house->store, NULL};
   skim_t skim = {analyse, scope, UINT64_MAX / stored * WEFT_ANALYSE_TREES_READ};
   return ctl_questions_skim (&places, scope->from_ns, scope->to_ns, analyse_summary, analyse_whole, &skim);
 }
@@ -327,7 +327,7 @@ int ctl_lookup_each (ctl_house_t *house, const json_t *request, ctl_reply_t *rep
 int ctl_lookup_show (ctl_house_t *house, const json_t *request, ctl_reply_t *reply)
 {
   const char *prefix = json_string_value (json_object_get (request, "task"));
-  ctl_places_t places = {house->correlate, house->sink, house->store, NULL};
+  ctl_places_t places = {house->correlate, house->store, NULL};
   ctl_execution_t *execution = NULL;
   uint32_t count = 0;
   int rc = ctl_questions_find (&places, prefix ? prefix : "", &execution, &count);

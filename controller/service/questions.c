@@ -81,8 +81,8 @@ static int from_memory (ctl_execution_t **execution_p, void *arg)
   return rc < 0 ? rc : self->fn (execution_p, self->arg);
 }
 
-/* On the way, or stored: what memory adds to it did not lie in the scope by itself. */
-static int from_elsewhere (ctl_execution_t **execution_p, void *arg)
+/* Stored: what memory adds to it did not lie in the scope by itself. */
+static int from_store (ctl_execution_t **execution_p, void *arg)
 {
   ask_t *self = arg;
   if (seen_has (&self->seen, (*execution_p)->task))
@@ -106,22 +106,13 @@ static int wants_stored (const ctl_summary_t *summary, void *arg)
   return rc == 0 ? 1 : rc == WEFT_E_NOT_FOUND ? self->wants (summary, self->arg) : rc;
 }
 
-/* In memory and on the way. */
-static int each_open (ask_t *ask, uint32_t instruction, uint64_t from_ns, uint64_t to_ns)
-{
-  int rc = ctl_correlate_each (ask->places->correlate, instruction, from_ns, to_ns, from_memory, ask);
-  if (rc == 0 && ask->places->sink)
-    rc = ctl_sink_each (ask->places->sink, instruction, from_ns, to_ns, from_elsewhere, ask);
-  return rc;
-}
-
 int ctl_questions_skim (const ctl_places_t *places, uint64_t from_ns, uint64_t to_ns,
                         ctl_store_summary_fn *wants, ctl_execution_fn *fn, void *arg)
 {
   ask_t ask = {.places = places, .wants = wants, .fn = fn, .arg = arg};
-  int rc = each_open (&ask, 0, from_ns, to_ns);
+  int rc = ctl_correlate_each (places->correlate, 0, from_ns, to_ns, from_memory, &ask);
   if (rc == 0 && places->store)
-    rc = ctl_store_skim (places->store, from_ns, to_ns, wants_stored, from_elsewhere, &ask);
+    rc = ctl_store_skim (places->store, from_ns, to_ns, wants_stored, from_store, &ask);
   free (ask.seen.ids);
   return rc;
 }
@@ -132,11 +123,11 @@ int ctl_questions_each (const ctl_places_t *places, uint32_t instruction, uint64
   ask_t ask = {.places = places, .fn = fn, .arg = arg};
   if (places->in_store)
     *places->in_store = 0;
-  int rc = each_open (&ask, instruction, from_ns, to_ns);
+  int rc = ctl_correlate_each (places->correlate, instruction, from_ns, to_ns, from_memory, &ask);
   if (places->in_store)
     *places->in_store = 1;
   if (rc == 0 && places->store)
-    rc = ctl_store_each (places->store, instruction, from_ns, to_ns, from_elsewhere, &ask);
+    rc = ctl_store_each (places->store, instruction, from_ns, to_ns, from_store, &ask);
   free (ask.seen.ids);
   return rc;
 }
@@ -171,7 +162,7 @@ static int prefix_check (const char *prefix)
   return 0;
 }
 
-/* In memory and on the way: all that begin so are looked at. The store has an index. */
+/* In memory all that begin so are looked at. The store has an index. */
 static int search_all (const ctl_places_t *places, search_t *search, ctl_execution_t **ret_stored,
                        uint32_t *ret_stored_count)
 {
@@ -183,8 +174,6 @@ static int search_all (const ctl_places_t *places, search_t *search, ctl_executi
   memset (digits + search->size, 'f', sizeof digits - search->size);
   weft_hex_get (high, digits, WEFT_TASK_ID_SIZE);
   int rc = ctl_correlate_between (places->correlate, low, high, compare, search);
-  if (rc == 0 && places->sink && !search->found)
-    rc = ctl_sink_each (places->sink, 0, 0, UINT64_MAX, compare, search);
   if (rc < 0 || !places->store)
     return rc;
   rc = ctl_store_find (places->store, search->prefix, ret_stored, ret_stored_count);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* questions: which executions there are: in memory, on the way to the store and
- * in the store taken together. Parts of one task are one execution here.
+/* questions: which executions there are: in memory and in the store taken together. Parts of one task are one execution here.
  * One thread, reads only. */
 #ifndef CTL_QUESTIONS_H
 #define CTL_QUESTIONS_H
@@ -9,12 +8,10 @@
 
 #include "../task/correlate.h"
 #include "../task/store.h"
-#include "sink.h"
 
-/* The three places; sink and store may be NULL. */
+/* Both places; store may be NULL. */
 typedef struct {
   ctl_correlate_t *correlate;
-  ctl_sink_t *sink;
   ctl_store_t *store;
   int *in_store; /* may be NULL; set while the store is walked: from then on the newest comes first */
 } ctl_places_t;

@@ -7,13 +7,16 @@
 #include "../../common/limits.h"
 #include "../../common/status.h"
 
+#define ENOUGH 2 /* beside what a store's status can be */
+
 struct ctl_sink_t {
   ctl_correlate_t *correlate;
   ctl_store_t *store;
   ctl_execution_fn *onward; /* may be NULL */
   void *onward_arg;
-  ctl_execution_t *waiting[WEFT_SINK_MAX];
-  uint32_t count;
+  uint32_t most;                           /* tasks of the next transaction */
+  uint32_t count;                          /* of this one */
+  ctl_execution_t *onwards[WEFT_SINK_MAX]; /* those of this one, if they go on */
 };
 
 ctl_sink_t *ctl_sink_new (ctl_correlate_t *correlate, ctl_store_t *store)
@@ -22,6 +25,7 @@ ctl_sink_t *ctl_sink_new (ctl_correlate_t *correlate, ctl_store_t *store)
   if (self) {
     self->correlate = correlate;
     self->store = store;
+    self->most = WEFT_SINK_MAX;
   }
   return self;
 }
@@ -32,89 +36,57 @@ void ctl_sink_onward (ctl_sink_t *self, ctl_execution_fn *fn, void *arg)
   self->onward_arg = arg;
 }
 
-static void drop (ctl_sink_t *self)
-{
-  while (self->count)
-    ctl_execution_destroy (&self->waiting[--self->count]);
-}
-
 void ctl_sink_destroy (ctl_sink_t **self_p)
 {
-  if (!*self_p)
-    return;
-  drop (*self_p);
   free (*self_p);
   *self_p = NULL;
 }
 
-/* Everything that waits, in one transaction. */
-static int write_out (ctl_sink_t *self)
-{
-  int rc = 0;
-  for (uint32_t n = 0; rc == 0 && n < self->count; n++)
-    rc = ctl_store_put (self->store, self->waiting[n]);
-  if (rc == 0)
-    rc = ctl_store_commit (self->store);
-  for (uint32_t n = 0; rc == 0 && self->onward && n < self->count; n++)
-    self->onward (&self->waiting[n], self->onward_arg);
-  if (rc == 0)
-    drop (self);
-  return rc;
-}
-
-/* Not zero when full: the correlator keeps this one and those behind it. */
-static int take (ctl_execution_t **execution_p, void *arg)
+static int put (ctl_execution_t **execution_p, void *arg)
 {
   ctl_sink_t *self = arg;
-  if (self->count == WEFT_SINK_MAX)
-    return WEFT_E_FULL;
-  self->waiting[self->count++] = *execution_p;
-  *execution_p = NULL;
-  return 0;
+  if (self->count == self->most)
+    return ENOUGH;
+  int rc = ctl_store_put (self->store, *execution_p);
+  if (rc)
+    return rc;
+  if (self->onward) {
+    self->onwards[self->count] = *execution_p;
+    *execution_p = NULL;
+  }
+  self->count++;
+  return CTL_CORRELATE_HOLD;
+}
+
+/* What was put is stored, or is not. */
+static void end (ctl_sink_t *self, int stored)
+{
+  for (uint32_t n = 0; self->onward && n < self->count; n++) {
+    if (stored)
+      self->onward (&self->onwards[n], self->onward_arg);
+    ctl_execution_destroy (&self->onwards[n]);
+  }
+  ctl_correlate_release (self->correlate, stored);
+  self->count = 0;
+  self->most = stored ? WEFT_SINK_MAX : 1;
+}
+
+/* One transaction. 1: there is more. */
+static int move (ctl_sink_t *self, uint64_t now_ns, int all)
+{
+  int settled = ctl_correlate_settle (self->correlate, now_ns, all, put, self);
+  int rc = settled == ENOUGH ? 0 : settled;
+  if (rc == 0 && self->count)
+    rc = ctl_store_commit (self->store);
+  end (self, rc == 0);
+  return rc ? rc : settled == ENOUGH;
 }
 
 int ctl_sink_run (ctl_sink_t *self, uint64_t now_ns, int all)
 {
-  int rc = self->count ? write_out (self) : 0;
   int more = 1;
   uint64_t end_ns = weft_mono_ns () + WEFT_SINK_RUN_MS * WEFT_NS_PER_MS;
-  while (rc == 0 && more && (all || weft_mono_ns () < end_ns)) {
-    more = ctl_correlate_settle (self->correlate, now_ns, all, take, self) == WEFT_E_FULL;
-    if (self->count)
-      rc = write_out (self);
-  }
-  return rc < 0 ? rc : more;
-}
-
-uint32_t ctl_sink_waiting (const ctl_sink_t *self)
-{
-  return self->count;
-}
-
-static ctl_execution_t *copy (const ctl_execution_t *execution)
-{
-  void *data = NULL;
-  size_t size = 0;
-  ctl_execution_t *made = NULL;
-  if (ctl_execution_pack (execution, &data, &size) == 0)
-    ctl_execution_unpack (data, size, &made);
-  free (data);
-  return made;
-}
-
-int ctl_sink_each (const ctl_sink_t *self, uint32_t instruction, uint64_t from_ns, uint64_t to_ns,
-                   ctl_execution_fn *fn, void *arg)
-{
-  for (uint32_t n = 0; n < self->count; n++) {
-    const ctl_execution_t *execution = self->waiting[n];
-    if ((instruction && execution->instruction != instruction) || execution->start_ns < from_ns ||
-        execution->start_ns > to_ns)
-      continue;
-    ctl_execution_t *made = copy (execution);
-    int rc = made ? fn (&made, arg) : WEFT_E_NOMEM;
-    ctl_execution_destroy (&made);
-    if (rc)
-      return rc;
-  }
-  return 0;
+  while (more == 1 && (all || weft_mono_ns () < end_ns))
+    more = move (self, now_ns, all);
+  return more;
 }

@@ -6,14 +6,27 @@
 
 #include "../../common/status.h"
 #include "mix.h"
+#include "triples.h"
 
 #define LEAF_ODD 0x9e3779b97f4a7c15ull /* so that no subtask id folds to nothing */
 
+#define KINDS 8u /* of entries: they have three bits for it */
+
 enum { SEEN = 1, CONNECTED = 2 };
+
+/* What is known of a capture's request. */
+typedef struct {
+  const ctl_entry_t *connected; /* the embed of its connection (M4); NULL: none */
+  uint32_t embed;               /* the first one of the request; `embeds`: none */
+  uint8_t several;              /* on that connection */
+} lead_t;
 
 /* What one assembly works with. */
 typedef struct {
   const ctl_assemble_t *in;
+  const ctl_entry_t **entry;            /* all, sorted */
+  uint64_t *embed_link;                 /* of each embed: close together to search */
+  lead_t *lead;                         /* of each capture */
   const ctl_entry_t **embed, **capture; /* one of each request and sender / subtask, sorted by it */
   const ctl_entry_t **opaque;           /* one of each id, sorted by it */
   const ctl_entry_t **bytes, **cpu;     /* second lines of these and of captures, sorted as they are */
@@ -44,15 +57,13 @@ static uint64_t key_of (const ctl_entry_t *entry)
 static int compare_places (const ctl_assemble_t *in, const ctl_entry_t *a, const ctl_entry_t *b)
 {
   const ctl_names_t *names = ctl_instances_names (in->instances);
-  char left[CTL_PEER_TEXT_MAX], right[CTL_PEER_TEXT_MAX];
   int order = memcmp (ctl_instances_at (in->instances, a->instance)->uuid,
                       ctl_instances_at (in->instances, b->instance)->uuid, WEFT_UUID_SIZE);
   if (order == 0)
     order = strcmp (ctl_names_text (names, a->name), ctl_names_text (names, b->name));
   if (order == 0 && a->kind != WEFT_REPORT_CAPTURE) {
-    ctl_peers_text (in->peers, a->peer, left);
-    ctl_peers_text (in->peers, b->peer, right);
-    order = strcmp (left, right);
+    const char *left = ctl_peers_text (in->peers, a->peer), *right = ctl_peers_text (in->peers, b->peer);
+    order = left && right ? strcmp (left, right) : 0;
   }
   return order;
 }
@@ -142,9 +153,27 @@ static uint32_t drop_copies (const ctl_entry_t **entries, uint32_t count, uint64
   return kept;
 }
 
-/* Where the entries of this key begin, or would; all are of one kind. */
-static uint32_t first_of (const ctl_entry_t *const *list, uint32_t count, uint64_t key)
+/* The first embed of this request; `embeds`: none. */
+static uint32_t find_embed (const work_t *self, uint64_t request)
 {
+  uint32_t low = 0, left = self->embeds;
+  while (left > 0) {
+    uint32_t half = left / 2;
+    int behind = self->embed_link[low + half] < request;
+    low += behind ? half + 1 : 0;
+    left = behind ? left - half - 1 : half;
+  }
+  return low < self->embeds && self->embed_link[low] == request ? low : self->embeds;
+}
+
+/* The second line of the report whose first line is the `at`th of its kind; NULL: it was cut off. Where all
+ * have one it is the `at`th, too. */
+static const ctl_entry_t *second_line (const ctl_entry_t *const *list, uint32_t count, uint32_t at,
+                                       const ctl_entry_t *first)
+{
+  uint64_t key = key_of (first);
+  if (at < count && key_of (list[at]) == key)
+    return list[at];
   uint32_t low = 0, high = count;
   while (low < high) {
     uint32_t middle = low + (high - low) / 2;
@@ -153,24 +182,7 @@ static uint32_t first_of (const ctl_entry_t *const *list, uint32_t count, uint64
     else
       high = middle;
   }
-  return low;
-}
-
-static const ctl_entry_t *find_embed (const work_t *self, uint64_t request, uint32_t *ret_index)
-{
-  uint32_t at = first_of (self->embed, self->embeds, request);
-  if (at == self->embeds || self->embed[at]->link != request)
-    return NULL;
-  *ret_index = at;
-  return self->embed[at];
-}
-
-/* The second line of a report; NULL: it was cut off. */
-static const ctl_entry_t *second_line (const ctl_entry_t *const *list, uint32_t count,
-                                       const ctl_entry_t *first)
-{
-  uint32_t at = first_of (list, count, key_of (first));
-  return at < count && key_of (list[at]) == key_of (first) ? list[at] : NULL;
+  return low < count && key_of (list[low]) == key ? list[low] : NULL;
 }
 
 static uint32_t tag_of (const uint8_t boot[WEFT_UUID_SIZE])
@@ -357,13 +369,14 @@ static int is_shared (const work_t *self, uint32_t index)
 
 static void fill_long_cpu (const work_t *self, const ctl_entry_t *entry, ctl_subtask_t *subtask)
 {
-  const ctl_entry_t *cpu = second_line (self->cpu, self->cpus, entry);
+  const ctl_entry_t *cpu = second_line (self->cpu, self->cpus, self->cpus, entry);
   if (cpu)
     subtask->cpu_ns = cpu->link;
 }
 
-static void fill_capture (work_t *self, const ctl_entry_t *entry, ctl_subtask_t *subtask)
+static void fill_capture (work_t *self, uint32_t index, ctl_subtask_t *subtask)
 {
+  const ctl_entry_t *entry = self->capture[index], *embed;
   const ctl_instance_t *instance = ctl_instances_at (self->in->instances, entry->instance);
   fill (self, entry, subtask);
   subtask->id = entry->subtask;
@@ -376,17 +389,15 @@ static void fill_capture (work_t *self, const ctl_entry_t *entry, ctl_subtask_t 
     fill_top (self, entry, subtask);
     return;
   }
-  uint32_t index;
-  int several = 0;
-  const ctl_entry_t *embed = NULL;
+  const lead_t *lead = &self->lead[index];
+  int several = lead->several;
   subtask->request = entry->link;
   subtask->hop = CTL_HOP_CAPTURE_ONLY;
-  if (find_embed (self, entry->link, &index)) {
-    embed = find_connected (self, entry, index, &several);
-    subtask->alone = embed && is_shared (self, index);
-    if (!embed)
-      embed = find_elsewhere (self, entry, index, &several);
-  }
+  embed = lead->connected;
+  if (embed)
+    subtask->alone = is_shared (self, lead->embed);
+  else if (lead->embed < self->embeds)
+    embed = find_elsewhere (self, entry, lead->embed, &several);
   if (several) {
     subtask->alone = 1;
     note_orphan (self, subtask, WEFT_REASON_CONTEXT, entry->instance);
@@ -399,11 +410,15 @@ static void fill_capture (work_t *self, const ctl_entry_t *entry, ctl_subtask_t 
 /* Before any capture looks elsewhere: which embeds are those of a connection. */
 static void find_all_connected (work_t *self)
 {
-  uint32_t index;
-  int several;
-  for (uint32_t i = 0; i < self->captures; i++)
-    if (!(self->capture[i]->flags & CTL_ENTRY_TOP) && find_embed (self, self->capture[i]->link, &index))
-      find_connected (self, self->capture[i], index, &several);
+  for (uint32_t i = 0; i < self->embeds; i++)
+    self->embed_link[i] = self->embed[i]->link;
+  for (uint32_t i = 0; i < self->captures; i++) {
+    int several = 0, top = self->capture[i]->flags & CTL_ENTRY_TOP;
+    lead_t *lead = &self->lead[i];
+    lead->embed = top ? self->embeds : find_embed (self, self->capture[i]->link);
+    lead->connected = find_connected (self, self->capture[i], lead->embed, &several);
+    lead->several = (uint8_t) several;
+  }
 }
 
 /* A leaf whose request id is not its alone has one of what it differs in from the others. */
@@ -416,8 +431,6 @@ static uint64_t leaf_id (const ctl_entry_t *embed)
 static int fill_leaf (work_t *self, uint32_t index, ctl_subtask_t *subtask)
 {
   const ctl_entry_t *embed = self->embed[index];
-  char peer[CTL_PEER_TEXT_MAX];
-  ctl_peers_text (self->in->peers, embed->peer, peer);
   fill (self, embed, subtask);
   fill_request (self, embed, subtask);
   subtask->alone = is_forwarded (embed) || (index > 0 && self->embed[index - 1]->link == embed->link);
@@ -427,7 +440,7 @@ static int fill_leaf (work_t *self, uint32_t index, ctl_subtask_t *subtask)
   subtask->inside = (uint8_t) ctl_peers_captures (self->in->peers, embed->peer);
   subtask->vm = "";
   subtask->cpu_ns = WEFT_NS_NONE;
-  subtask->service = ctl_instances_intern (self->in->instances, peer, strlen (peer));
+  subtask->service = ctl_peers_text (self->in->peers, embed->peer);
   return subtask->service ? 0 : WEFT_E_NOMEM;
 }
 
@@ -440,12 +453,8 @@ static int is_leaf (const work_t *self, uint32_t index)
 
 static int fill_opaque (work_t *self, uint32_t index, ctl_subtask_t *subtask)
 {
-  const ctl_entry_t *entry = self->opaque[index], *bytes = second_line (self->bytes, self->byteses, entry);
-  char peer[CTL_PEER_TEXT_MAX] = "";
-  if (entry->peer)
-    ctl_peers_text (self->in->peers, entry->peer, peer);
-  else if (entry->status == 1)
-    strcpy (peer, "unix socket");
+  const ctl_entry_t *entry = self->opaque[index],
+                    *bytes = second_line (self->bytes, self->byteses, index, entry);
   fill (self, entry, subtask);
   subtask->id = entry->link;
   subtask->caller = entry->subtask;
@@ -458,7 +467,9 @@ static int fill_opaque (work_t *self, uint32_t index, ctl_subtask_t *subtask)
   subtask->wait_ns = bytes ? bytes->subtask : 0;
   subtask->bytes_out = bytes ? bytes->start_ns : 0;
   subtask->bytes_in = bytes ? bytes->end_ns : 0;
-  subtask->service = ctl_instances_intern (self->in->instances, peer, strlen (peer));
+  subtask->service = entry->peer          ? ctl_peers_text (self->in->peers, entry->peer)
+                     : entry->status == 1 ? "unix socket"
+                                          : "";
   return subtask->service ? 0 : WEFT_E_NOMEM;
 }
 
@@ -493,12 +504,11 @@ static int build (work_t *self)
   ctl_execution_t *out = self->out;
   uint32_t room = self->captures + self->embeds + self->opaques;
   out->subtasks = malloc ((room ? room : 1) * sizeof *out->subtasks);
-  self->embed_seen = calloc (self->embeds + 1u, 1);
-  if (!out->subtasks || !self->embed_seen)
+  if (!out->subtasks)
     return WEFT_E_NOMEM;
   find_all_connected (self);
   for (uint32_t i = 0; i < self->captures; i++)
-    fill_capture (self, self->capture[i], &out->subtasks[out->count++]);
+    fill_capture (self, i, &out->subtasks[out->count++]);
   for (uint32_t i = 0; i < self->embeds; i++)
     if (!self->embed_seen[i] && is_leaf (self, i)) {
       int rc = fill_leaf (self, i, &out->subtasks[out->count++]);
@@ -527,6 +537,40 @@ static int build (work_t *self)
   return ctl_execution_settle (out);
 }
 
+/* By key, from `from` up to `to`; only copies of one key are compared in all that they say. */
+static void sort_kind (work_t *self, const ctl_entry_t *const *entries, ctl_triple_t *order, uint32_t from,
+                       uint32_t to)
+{
+  ctl_triples_sort (order + from, to - from);
+  for (uint32_t i = from, end; i < to; i = end) {
+    for (end = i; end < to && order[end].first == order[i].first; end++)
+      self->entry[end] = entries[order[end].second];
+    if (end - i > 1)
+      qsort_r (&self->entry[i], end - i, sizeof (const ctl_entry_t *), compare_entries,
+               (void *) (uintptr_t) self->in);
+  }
+}
+
+/* By kind, then by key. */
+static void sort_entries (work_t *self, const ctl_entry_t *const *entries, uint32_t count,
+                          ctl_triple_t *order)
+{
+  uint32_t end[KINDS] = {0}, from = 0;
+  for (uint32_t i = 0; i < count; i++)
+    end[entries[i]->kind]++;
+  for (uint32_t kind = 0, before = 0; kind < KINDS; kind++) { /* first where each begins */
+    uint32_t own = end[kind];
+    end[kind] = before;
+    before += own;
+  }
+  for (uint32_t i = 0; i < count; i++)
+    order[end[entries[i]->kind]++] = (ctl_triple_t){key_of (entries[i]), i, 0};
+  for (uint32_t kind = 0; kind < KINDS; kind++) {
+    sort_kind (self, entries, order, from, end[kind]);
+    from = end[kind];
+  }
+}
+
 /* The entries of the next kind, as they were sorted; returns where those behind them begin. */
 static const ctl_entry_t **take_kind (const ctl_entry_t **at, const ctl_entry_t **end, uint8_t kind,
                                       const ctl_entry_t ***ret_first, uint32_t *ret_count)
@@ -541,30 +585,53 @@ _Static_assert(WEFT_REPORT_CAPTURE < WEFT_REPORT_EMBED && WEFT_REPORT_EMBED < WE
                    WEFT_REPORT_OPAQUE < CTL_ENTRY_BYTES && CTL_ENTRY_BYTES < CTL_ENTRY_CPU,
                "they are sorted in the order in which they are taken");
 
+static void take_kinds (work_t *self, uint32_t count)
+{
+  const ctl_entry_t **at = self->entry, **end = at + count;
+  at = take_kind (at, end, WEFT_REPORT_CAPTURE, &self->capture, &self->captures);
+  at = take_kind (at, end, WEFT_REPORT_EMBED, &self->embed, &self->embeds);
+  at = take_kind (at, end, WEFT_REPORT_OPAQUE, &self->opaque, &self->opaques);
+  at = take_kind (at, end, CTL_ENTRY_BYTES, &self->bytes, &self->byteses);
+  take_kind (at, end, CTL_ENTRY_CPU, &self->cpu, &self->cpus);
+}
+
+/* Room for everything but the result, in one allocation; NULL: there is none. What is sorted by is
+ * done with when leads and links are looked for: one place serves both. */
+static void *make_room (work_t *self, uint32_t count, ctl_triple_t **ret_order)
+{
+  size_t shared = sizeof **ret_order > sizeof (lead_t) + sizeof (uint64_t)
+                      ? sizeof **ret_order
+                      : sizeof (lead_t) + sizeof (uint64_t);
+  char *room = malloc ((count + 1u) * (shared + sizeof (ctl_entry_t *) + 1));
+  if (!room)
+    return NULL;
+  *ret_order = (ctl_triple_t *) (void *) room;
+  self->lead = (lead_t *) (void *) room;
+  self->embed_link = (uint64_t *) (void *) (self->lead + count);
+  self->entry = (const ctl_entry_t **) (void *) (room + count * shared);
+  self->embed_seen = (uint8_t *) (self->entry + count);
+  memset (self->embed_seen, 0, count);
+  return room;
+}
+
 int ctl_assemble (const ctl_assemble_t *self, const uint8_t task[WEFT_TASK_ID_SIZE],
-                  const ctl_entry_t **entries, uint32_t count, uint32_t truncated,
+                  const ctl_entry_t *const *entries, uint32_t count, uint32_t truncated,
                   ctl_execution_t **ret_execution, uint64_t *ret_duplicates)
 {
   uint64_t duplicates = 0;
-  work_t work = {.in = self};
-  if (count > 1)
-    qsort_r (entries, count, sizeof (const ctl_entry_t *), compare_entries, (void *) (uintptr_t) self);
-  count = drop_copies (entries, count, &duplicates, &truncated);
-  const ctl_entry_t **at = entries;
-  at = take_kind (at, entries + count, WEFT_REPORT_CAPTURE, &work.capture, &work.captures);
-  at = take_kind (at, entries + count, WEFT_REPORT_EMBED, &work.embed, &work.embeds);
-  at = take_kind (at, entries + count, WEFT_REPORT_OPAQUE, &work.opaque, &work.opaques);
-  at = take_kind (at, entries + count, CTL_ENTRY_BYTES, &work.bytes, &work.byteses);
-  take_kind (at, entries + count, CTL_ENTRY_CPU, &work.cpu, &work.cpus);
-
-  work.out = calloc (1, sizeof *work.out);
-  if (!work.out)
-    return WEFT_E_NOMEM;
-  memcpy (work.out->task, task, WEFT_TASK_ID_SIZE);
-  work.out->truncated = truncated;
-  work.out->name = work.out->origin = "";
-  int rc = build (&work);
-  free (work.embed_seen);
+  work_t work = {.in = self, .out = calloc (1, sizeof *work.out)};
+  ctl_triple_t *order;
+  void *room = make_room (&work, count, &order);
+  int rc = room && work.out ? 0 : WEFT_E_NOMEM;
+  if (rc == 0) {
+    sort_entries (&work, entries, count, order);
+    take_kinds (&work, drop_copies (work.entry, count, &duplicates, &truncated));
+    memcpy (work.out->task, task, WEFT_TASK_ID_SIZE);
+    work.out->truncated = truncated;
+    work.out->name = work.out->origin = "";
+    rc = build (&work);
+  }
+  free (room);
   if (rc || work.discard)
     ctl_execution_destroy (&work.out);
   if (rc)

@@ -46,19 +46,19 @@ static inline uint64_t ctl_boot_wall (const ctl_boot_t *boots, const uint16_t *b
 /* Where the numbers in an entry lead. All borrowed. */
 typedef struct {
   ctl_instances_t *instances;
-  const ctl_peers_t *peers;
+  ctl_peers_t *peers;
   const ctl_boot_t *boots;
   const uint16_t *boot_of; /* by instance index */
   ctl_hop_clock_t *clock;
   int learn; /* the clock is told of this one */
 } ctl_assemble_t;
 
-/* entries: in any order, is sorted. `truncated`: copies that were not kept.
+/* entries: in any order. `truncated`: copies that were not kept.
  * *ret_execution NULL: a root from inside that no instruction asked for (R3).
  * *ret_duplicates (may be NULL): copies dropped by M2, an open one that was
  * followed by its answer not counted. 0 or WEFT_E_NOMEM. */
 int ctl_assemble (const ctl_assemble_t *self, const uint8_t task[WEFT_TASK_ID_SIZE],
-                  const ctl_entry_t **entries, uint32_t count, uint32_t truncated,
+                  const ctl_entry_t *const *entries, uint32_t count, uint32_t truncated,
                   ctl_execution_t **ret_execution, uint64_t *ret_duplicates);
 
 #endif

@@ -50,6 +50,8 @@ struct ctl_correlate_t {
   uint32_t answered;          /* open tasks whose CTL_OPEN_LOOKED and _COMPLETE are set */
   uint32_t oldest;            /* tick: none of the open ones was born before */
   uint64_t unwalked;          /* tasks that stats may look at */
+  uint32_t held;              /* list of tasks that were handed out, by `next` */
+  uint64_t held_truncated, held_duplicates;
   ctl_correlate_stats_t stats;
 };
 
@@ -64,7 +66,7 @@ ctl_correlate_t *ctl_correlate_new_within (ctl_instances_t *instances, uint32_t 
   self->bytes_max = !bytes_max                         ? WEFT_OPEN_BYTES_MAX
                     : bytes_max < WEFT_OPEN_BYTES_MOST ? bytes_max
                                                        : WEFT_OPEN_BYTES_MOST;
-  self->peers = ctl_peers_new ();
+  self->peers = ctl_peers_new (ctl_instances_names (instances));
   self->shed = ctl_shed_new ();
   self->clock = ctl_hop_clock_new ();
   self->gather = malloc (TASK_ENTRIES_MAX * sizeof (const ctl_entry_t *));
@@ -73,6 +75,7 @@ ctl_correlate_t *ctl_correlate_new_within (ctl_instances_t *instances, uint32_t 
   int rc = ctl_open_tasks_begin (&self->tasks, self->open_max + WEFT_EVICTED_MAX + WEFT_FRAME_MAX,
                                  entries < CTL_NIL ? (uint32_t) entries : CTL_NIL - 1);
   ctl_wheel_begin (&self->wheel, &self->tasks);
+  self->held = CTL_NIL;
   if (rc || !self->peers || !self->shed || !self->clock || !self->gather)
     ctl_correlate_destroy (&self);
   return self;
@@ -475,6 +478,12 @@ typedef struct {
   void *arg;
 } hand_t;
 
+static void forget (ctl_correlate_t *self, uint32_t number)
+{
+  forget_look (self, &self->tasks.task[number]);
+  ctl_open_tasks_forget (&self->tasks, number);
+}
+
 /* If fn fails, the task is as before. */
 static int hand_out (uint32_t number, void *arg)
 {
@@ -483,30 +492,59 @@ static int hand_out (uint32_t number, void *arg)
   ctl_open_t *task = &self->tasks.task[number];
   ctl_execution_t *execution;
   uint64_t duplicates = 0;
+  uint32_t cut = 0;
   int rc = assemble (self, task, &execution, &duplicates);
   if (rc)
     return rc;
   if (execution) {
-    uint32_t cut = execution->truncated - task->truncated;
+    cut = execution->truncated - task->truncated;
     rc = hand->fn (&execution, hand->arg);
     ctl_execution_destroy (&execution);
-    if (rc)
-      return rc;
-    self->stats.truncated += cut;
   } else {
     self->stats.discarded++;
   }
+  if (rc == CTL_CORRELATE_HOLD) {
+    self->held_truncated += cut;
+    self->held_duplicates += duplicates;
+    task->next = self->held;
+    self->held = number;
+    return CTL_WHEEL_HELD;
+  }
+  if (rc)
+    return rc;
+  self->stats.truncated += cut;
   self->stats.duplicates += duplicates;
-  forget_look (self, task);
-  ctl_open_tasks_forget (&self->tasks, number);
+  forget (self, number);
   return 0;
+}
+
+/* The memory of a burst goes back when nothing is open. */
+static void give_back (ctl_correlate_t *self)
+{
+  if (self->tasks.open == 0 && self->tasks.made)
+    ctl_open_tasks_give_back (&self->tasks);
 }
 
 int ctl_correlate_settle (ctl_correlate_t *self, uint64_t now_ns, int all, ctl_execution_fn *fn, void *arg)
 {
   hand_t hand = {self, fn, arg};
   int rc = ctl_wheel_settle (&self->wheel, now_ns, all, hand_out, &hand);
-  if (self->tasks.open == 0 && self->tasks.made)
-    ctl_open_tasks_give_back (&self->tasks);
+  give_back (self);
   return rc;
+}
+
+void ctl_correlate_release (ctl_correlate_t *self, int taken)
+{
+  while (self->held != CTL_NIL) {
+    uint32_t number = self->held;
+    self->held = self->tasks.task[number].next;
+    if (taken)
+      forget (self, number);
+    else
+      ctl_wheel_put_back (&self->wheel, number);
+  }
+  self->stats.truncated += taken ? self->held_truncated : 0;
+  self->stats.duplicates += taken ? self->held_duplicates : 0;
+  self->held_truncated = self->held_duplicates = 0;
+  give_back (self);
 }

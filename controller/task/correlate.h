@@ -14,7 +14,7 @@
  *      (INSIDE), or, if every BARE reason there is UNMATCHED, no task at all:
  *      discarded and counted
  *  R4  what is settled (nobody reported on it for WEFT_SETTLE_MS, or it is
- *      WEFT_TASK_AGE_MS old) is handed to the sink once and forgotten; a late
+ *      WEFT_TASK_AGE_MS old) is handed to the sink and forgotten once it is stored; a late
  *      report makes a new part, which the store merges by task id
  *
  * One thread, no I/O. */
@@ -61,9 +61,13 @@ int ctl_correlate_between (ctl_correlate_t *self, const uint8_t low[WEFT_TASK_ID
 /* The execution with this task id. WEFT_E_NOT_FOUND. */
 int ctl_correlate_find (ctl_correlate_t *self, const uint8_t task[WEFT_TASK_ID_SIZE],
                         ctl_execution_t **ret_execution);
+#define CTL_CORRELATE_HOLD 1
 /* Hands every settled task to fn and forgets it; now_ns is CLOCK_MONOTONIC; `all` takes
- * also what is not settled (shutdown). If fn fails, the task is kept. */
+ * also what is not settled (shutdown). If fn fails, the task is kept and this ends. If fn
+ * returns CTL_CORRELATE_HOLD the task is held: out of the way until it is released. */
 int ctl_correlate_settle (ctl_correlate_t *self, uint64_t now_ns, int all, ctl_execution_fn *fn, void *arg);
+/* Of all that are held: `taken`: forgets them; else they are as before they were handed out. */
+void ctl_correlate_release (ctl_correlate_t *self, int taken);
 
 /* This instance (its index) works no more, or under nothing, since its last batch. */
 void ctl_correlate_idle (ctl_correlate_t *self, uint32_t instance);

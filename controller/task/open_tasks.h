@@ -28,6 +28,7 @@
 #define CTL_OPEN_LOOKED   0x02u /* COMPLETE and instruction hold; no report since */
 #define CTL_OPEN_COMPLETE 0x04u
 #define CTL_OPEN_COUNTS   0x08u /* neither orphan nor discarded */
+#define CTL_OPEN_EVICTED  0x10u
 
 typedef struct {
   uint8_t id[WEFT_TASK_ID_SIZE];

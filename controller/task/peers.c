@@ -18,11 +18,13 @@
 
 #define FAMILY_UNIX 1
 #define OPEN        UINT64_MAX
+#define TEXT_MAX    64
 #define SLACK_NS    (WEFT_BARE_SLACK_MS * WEFT_NS_PER_MS)
 
 typedef struct {
   weft_address_t address;
   uint8_t captured;
+  const char *text; /* NULL: not asked for yet */
 } address_t;
 
 /* Four places a set; the one written longest ago gives way. One for each time that the two ends were
@@ -36,6 +38,7 @@ typedef struct {
 } bare_t;
 
 struct ctl_peers_t {
+  ctl_names_t *names;
   ctl_seed_t seed;
   address_t *address; /* number - 1 */
   uint32_t count, capacity;
@@ -45,11 +48,13 @@ struct ctl_peers_t {
   bare_t bare[BARE_SETS][WAYS];
 };
 
-ctl_peers_t *ctl_peers_new (void)
+ctl_peers_t *ctl_peers_new (ctl_names_t *names)
 {
   ctl_peers_t *self = calloc (1, sizeof *self);
-  if (self)
-    ctl_seed_take (&self->seed);
+  if (!self)
+    return NULL;
+  self->names = names;
+  ctl_seed_take (&self->seed);
   return self;
 }
 
@@ -156,22 +161,32 @@ int ctl_peers_captures (const ctl_peers_t *self, uint32_t number)
   return number && number <= self->count && self->address[number - 1].captured;
 }
 
-void ctl_peers_text (const ctl_peers_t *self, uint32_t number, char out[CTL_PEER_TEXT_MAX])
+static void write_text (const weft_address_t *address, char out[TEXT_MAX])
 {
   static const uint8_t v4_mapped[12] = {[10] = 0xff, [11] = 0xff};
-  if (number == 0 || number > self->count) {
-    snprintf (out, CTL_PEER_TEXT_MAX, "unknown peer");
-    return;
-  }
-  const weft_address_t *address = &self->address[number - 1].address;
   char ip[INET6_ADDRSTRLEN] = "";
   if (memcmp (address->ip, v4_mapped, sizeof v4_mapped) == 0) {
     inet_ntop (AF_INET, address->ip + 12, ip, sizeof ip);
-    snprintf (out, CTL_PEER_TEXT_MAX, "%s:%u", ip, address->port);
+    snprintf (out, TEXT_MAX, "%s:%u", ip, address->port);
   } else {
     inet_ntop (AF_INET6, address->ip, ip, sizeof ip);
-    snprintf (out, CTL_PEER_TEXT_MAX, "[%s]:%u", ip, address->port);
+    snprintf (out, TEXT_MAX, "[%s]:%u", ip, address->port);
   }
+}
+
+const char *ctl_peers_text (ctl_peers_t *self, uint32_t number)
+{
+  char text[TEXT_MAX];
+  uint32_t id;
+  if (number == 0 || number > self->count)
+    return "unknown peer";
+  address_t *address = &self->address[number - 1];
+  if (!address->text) {
+    write_text (&address->address, text);
+    if (ctl_names_id (self->names, text, strlen (text), &id) == 0)
+      address->text = ctl_names_text (self->names, id);
+  }
+  return address->text;
 }
 
 void ctl_peers_told (ctl_peers_t *self, uint16_t instance, uint64_t wall_ns)

@@ -5,10 +5,12 @@
 #define CTL_PEERS_H
 
 #include "../../common/report.h"
+#include "names.h"
 
 typedef struct ctl_peers_t ctl_peers_t;
 
-ctl_peers_t *ctl_peers_new (void);
+/* Borrows the pool that texts of addresses live in. */
+ctl_peers_t *ctl_peers_new (ctl_names_t *names);
 void ctl_peers_destroy (ctl_peers_t **self_p);
 
 /* ---- server addresses --------------------------------------------------- */
@@ -21,9 +23,8 @@ uint64_t ctl_peers_captured (ctl_peers_t *self, const weft_address_t *peer, cons
 uint32_t ctl_peers_sent_to (ctl_peers_t *self, const weft_address_t *local, const weft_address_t *peer,
                             uint64_t *ret_connection);
 int ctl_peers_captures (const ctl_peers_t *self, uint32_t number);
-/* "10.0.0.5:5432", "[::1]:80", "unix socket", "unknown peer"; terminated. */
-#define CTL_PEER_TEXT_MAX 64
-void ctl_peers_text (const ctl_peers_t *self, uint32_t number, char out[CTL_PEER_TEXT_MAX]);
+/* "10.0.0.5:5432", "[::1]:80", "unknown peer"; borrowed from the pool. NULL: out of memory. */
+const char *ctl_peers_text (ctl_peers_t *self, uint32_t number);
 
 /* ---- bare connections --------------------------------------------------- */
 /* Names a connection by both ends, as the sender sees it; never 0 unless one

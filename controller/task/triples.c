@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#define FEW 24u /* up to here moving each to its place takes less */
+#define FEW 512u /* up to here the general sort's calls cost more than its fewer steps save */
 
 static int compare (const void *left, const void *right)
 {
@@ -11,17 +11,27 @@ static int compare (const void *left, const void *right)
   return ctl_triple_is_less (a, b) ? -1 : ctl_triple_is_less (b, a);
 }
 
+/* One pass of Shell's sort (Ciura's gaps, Best increments for the average case of Shellsort, 2001). */
+static void pass (ctl_triple_t *list, uint32_t count, uint32_t gap)
+{
+  for (uint32_t i = gap; i < count; i++) {
+    ctl_triple_t one = list[i];
+    uint32_t at = i;
+    for (; at >= gap && ctl_triple_is_less (&one, &list[at - gap]); at -= gap)
+      list[at] = list[at - gap];
+    list[at] = one;
+  }
+}
+
 void ctl_triples_sort (ctl_triple_t *list, uint32_t count)
 {
+  static const uint32_t gaps[] = {301, 132, 57, 23, 10, 4};
   if (count > FEW) {
     qsort (list, count, sizeof *list, compare);
     return;
   }
-  for (uint32_t i = 1; i < count; i++) {
-    ctl_triple_t one = list[i];
-    uint32_t at = i;
-    for (; at > 0 && ctl_triple_is_less (&one, &list[at - 1]); at--)
-      list[at] = list[at - 1];
-    list[at] = one;
-  }
+  for (uint32_t i = 0; i < sizeof gaps / sizeof *gaps; i++)
+    if (count > 2 * gaps[i])
+      pass (list, count, gaps[i]);
+  pass (list, count, 1);
 }

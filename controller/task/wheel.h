@@ -6,8 +6,8 @@
  *
  *          report              slot due, quiet            fn took it
  *   (none) ──────▶ in a slot ─────────────────▶ handed out ──────────▶ (none)
- *                   ▲    │ evict (too many)         ▲   │ fn failed
- *                   │    └──────────▶ evicted ──────┘   │
+ *                   ▲    │ evict (too many)         ▲   │ fn failed, or
+ *                   │    └──────────▶ evicted ──────┘   │ it is put back
  *                   └───────────────────────────────────┘ */
 #ifndef CTL_WHEEL_H
 #define CTL_WHEEL_H
@@ -32,10 +32,14 @@ typedef struct {
 void ctl_wheel_begin (ctl_wheel_t *self, ctl_open_tasks_t *tasks);
 uint32_t ctl_wheel_tick (const ctl_wheel_t *self, uint64_t now_ns);
 void ctl_wheel_put (ctl_wheel_t *self, uint32_t number);
+/* One that was handed out and held: it is due, or evicted, as it was. */
+void ctl_wheel_put_back (ctl_wheel_t *self, uint32_t number);
 /* Marks the task that was quiet longest for the next settling; 0: none is left. */
 int ctl_wheel_evict (ctl_wheel_t *self);
 
-/* Hands a task out and forgets it; what is not 0 means that it is still there. */
+#define CTL_WHEEL_HELD 1
+/* Hands a task out: 0: it is forgotten; CTL_WHEEL_HELD: the caller holds it and will put it back, or
+ * forget it; else it is as before. */
 typedef int (ctl_wheel_fn) (uint32_t number, void *arg);
 /* Every task that is evicted or due at now_ns, or `all`. Stops with fn's failure: then that task and
  * those behind it are as before. */

@@ -83,7 +83,7 @@ static void answer (int messages_first, lines_t *ret_lines)
         assert_int_equal (ctl_instances_take (instances, &message, &instance), 0);
       }
     }
-  const ctl_places_t places = {correlate, NULL, NULL, NULL};
+  const ctl_places_t places = {correlate, NULL, NULL};
   ret_lines->lines = 0;
   assert_int_equal (ctl_questions_each (&places, 0, 0, UINT64_MAX, add_line, ret_lines), 0);
   qsort (ret_lines->line, ret_lines->lines, sizeof *ret_lines->line, by_text);

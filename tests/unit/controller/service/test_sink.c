@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "../../../../common/batch.h"
@@ -106,7 +108,6 @@ static void a_run_takes_its_time_and_no_more (void **state)
     uint64_t now = open_tasks (self);
     assert_true (now < before); /* each run gets on, whole transactions at a time */
     assert_true (rc == 0 || (before - now) % WEFT_SINK_MAX == 0);
-    assert_int_equal (ctl_sink_waiting (self->sink), 0);
     before = now;
     runs++;
   } while (rc == 1);
@@ -183,12 +184,54 @@ static void what_does_not_fit_is_written_early (void **state)
   ctl_execution_destroy (&found);
 }
 
+static int count_onward (ctl_execution_t **execution_p, void *arg)
+{
+  assert_int_equal ((*execution_p)->count, 1);
+  ++*(uint64_t *) arg;
+  return 0;
+}
+
+/* K1. A file size limit stands for a disk that is full. */
+static void what_a_commit_did_not_take_is_there_as_before (void **state)
+{
+  enum { FULL_BATCHES = 2 * WEFT_SINK_MAX / BATCH + 1 };
+  fixture_t *self = *state;
+  ctl_correlate_stats_t stats;
+  struct rlimit before, low;
+  uint64_t onward = 0, number = 0;
+  signal (SIGXFSZ, SIG_IGN);
+  ctl_sink_onward (self->sink, count_onward, &onward);
+  while (++number <= FULL_BATCHES)
+    give (self, number);
+  give (self, 1); /* one copy of each of these tasks is a duplicate */
+  assert_int_equal (getrlimit (RLIMIT_FSIZE, &before), 0);
+  low = (struct rlimit){.rlim_cur = 4096, .rlim_max = before.rlim_max};
+  assert_int_equal (setrlimit (RLIMIT_FSIZE, &low), 0);
+  for (int n = 0; n < 5; n++) {
+    int rc = ctl_sink_run (self->sink, 0, 1);
+    assert_true (rc < 0);
+    ctl_correlate_stats (self->correlate, &stats);
+    assert_int_equal (stats.open_tasks, FULL_BATCHES * BATCH);
+    assert_int_equal (stats.duplicates, 0);
+  }
+  assert_int_equal (setrlimit (RLIMIT_FSIZE, &before), 0);
+  assert_int_equal (onward, 0);
+  assert_int_equal (ctl_store_count (self->store, 0, UINT64_MAX), 0);
+  assert_int_equal (ctl_sink_run (self->sink, 0, 1), 0);
+  ctl_correlate_stats (self->correlate, &stats);
+  assert_int_equal (stats.open_tasks, 0);
+  assert_int_equal (stats.duplicates, BATCH);
+  assert_int_equal (onward, FULL_BATCHES * BATCH);
+  assert_int_equal (ctl_store_count (self->store, 0, UINT64_MAX), FULL_BATCHES * BATCH);
+}
+
 int main (void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown (a_run_takes_its_time_and_no_more, setup, teardown),
       cmocka_unit_test_setup_teardown (the_last_run_takes_all, setup, teardown),
       cmocka_unit_test_setup_teardown (what_does_not_fit_is_written_early, setup, teardown),
+      cmocka_unit_test_setup_teardown (what_a_commit_did_not_take_is_there_as_before, setup, teardown),
   };
   return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -17,17 +17,30 @@ static weft_address_t v4 (uint8_t last, uint16_t port)
       .ip = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = last}, .port = port, .family = 4};
 }
 
-static void assert_text (const ctl_peers_t *self, uint32_t number, const char *wanted)
+static int set_up (void **state)
 {
-  char text[CTL_PEER_TEXT_MAX];
-  ctl_peers_text (self, number, text);
+  *state = ctl_names_new ();
+  return *state ? 0 : -1;
+}
+
+static int tear_down (void **state)
+{
+  ctl_names_t *names = *state;
+  ctl_names_destroy (&names);
+  return 0;
+}
+
+/* Asked for twice it is the same text. */
+static void assert_text (ctl_peers_t *self, uint32_t number, const char *wanted)
+{
+  const char *text = ctl_peers_text (self, number);
   assert_string_equal (text, wanted);
+  assert_ptr_equal (ctl_peers_text (self, number), text);
 }
 
 static void test_addresses_and_their_texts (void **state)
 {
-  (void) state;
-  ctl_peers_t *self = ctl_peers_new ();
+  ctl_peers_t *self = ctl_peers_new (*state);
   weft_address_t address = v4 (5, 5432), six = {.ip = {[15] = 1}, .port = 80, .family = 6}, none = {0};
   uint32_t number = ctl_peers_address (self, &address);
   assert_text (self, number, "10.0.0.5:5432");
@@ -54,8 +67,7 @@ static void test_addresses_and_their_texts (void **state)
 /* Both ends say the same of a connection, and what is told in one is what is told one by one. */
 static void test_both_ends_name_one_connection (void **state)
 {
-  (void) state;
-  ctl_peers_t *self = ctl_peers_new ();
+  ctl_peers_t *self = ctl_peers_new (*state);
   weft_address_t client = v4 (1, 40000), server = v4 (2, 8080), other = v4 (2, 8081), none = {0};
   uint64_t connection = 99, sent = 99;
   uint32_t number = ctl_peers_sent_to (self, &client, &server, &sent);
@@ -82,8 +94,7 @@ static void test_both_ends_name_one_connection (void **state)
 
 static void test_bare_connections (void **state)
 {
-  (void) state;
-  ctl_peers_t *self = ctl_peers_new ();
+  ctl_peers_t *self = ctl_peers_new (*state);
   weft_address_t client = v4 (1, 40000), server = v4 (2, 8080), unknown = {.family = 1};
   uint64_t connection = ctl_peers_connection (self, &client, &server);
   int wanted = 9;
@@ -122,7 +133,6 @@ static int is_bare (const ctl_peers_t *self, uint64_t connection, uint64_t wall_
 /* The client's port is used again by somebody who is not under weft, and then again by an instance. */
 static void test_a_port_that_is_used_again (void **state)
 {
-  (void) state;
   const struct {
     uint8_t reason;
     uint64_t wall_ns;
@@ -133,7 +143,7 @@ static void test_a_port_that_is_used_again (void **state)
   static const uint8_t orders[][4] = {{0, 1, 2, 3}, {1, 0, 3, 2}, {3, 2, 1, 0}, {2, 3, 0, 1}, {0, 1, 3, 2}};
   weft_address_t client = v4 (1, 40000), server = v4 (2, 8080);
   for (size_t n = 0; n < sizeof orders / sizeof *orders; n++) {
-    ctl_peers_t *self = ctl_peers_new ();
+    ctl_peers_t *self = ctl_peers_new (*state);
     uint64_t connection = ctl_peers_connection (self, &client, &server);
     for (int k = 0; k < 4; k++)
       ctl_peers_bare (self, connection, said[orders[n][k]].reason, 3, said[orders[n][k]].wall_ns);
@@ -150,9 +160,8 @@ static void test_a_port_that_is_used_again (void **state)
 /* An idle instance does not see its connections close. */
 static void test_an_idle_instance_says_it_anew (void **state)
 {
-  (void) state;
   weft_address_t client = v4 (1, 40000), server = v4 (2, 8080);
-  ctl_peers_t *self = ctl_peers_new ();
+  ctl_peers_t *self = ctl_peers_new (*state);
   uint64_t connection = ctl_peers_connection (self, &client, &server);
   ctl_peers_bare (self, connection, WEFT_REASON_UNPROVEN, 3, T);
   ctl_peers_told (self, 3, T + 10 * S);
@@ -170,11 +179,11 @@ static void test_an_idle_instance_says_it_anew (void **state)
 int main (void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test (test_addresses_and_their_texts),
-      cmocka_unit_test (test_both_ends_name_one_connection),
-      cmocka_unit_test (test_bare_connections),
-      cmocka_unit_test (test_a_port_that_is_used_again),
-      cmocka_unit_test (test_an_idle_instance_says_it_anew),
+      cmocka_unit_test_setup_teardown (test_addresses_and_their_texts, set_up, tear_down),
+      cmocka_unit_test_setup_teardown (test_both_ends_name_one_connection, set_up, tear_down),
+      cmocka_unit_test_setup_teardown (test_bare_connections, set_up, tear_down),
+      cmocka_unit_test_setup_teardown (test_a_port_that_is_used_again, set_up, tear_down),
+      cmocka_unit_test_setup_teardown (test_an_idle_instance_says_it_anew, set_up, tear_down),
   };
   return cmocka_run_group_tests (tests, NULL, NULL);
 }
