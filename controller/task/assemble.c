@@ -29,8 +29,7 @@ typedef struct {
   lead_t *lead;                         /* of each capture */
   const ctl_entry_t **embed, **capture; /* one of each request and sender / subtask, sorted by it */
   const ctl_entry_t **opaque;           /* one of each id, sorted by it */
-  const ctl_entry_t **bytes, **cpu;     /* second lines of these and of captures, sorted as they are */
-  uint32_t embeds, captures, opaques, byteses, cpus;
+  uint32_t embeds, captures, opaques;
   uint8_t *embed_seen; /* a capture of it is there: SEEN, or on its connection: CONNECTED */
   ctl_execution_t *out;
   uint64_t origin_ns; /* start of the orphan that out->origin is of */
@@ -44,7 +43,7 @@ static int is_open (const ctl_entry_t *entry)
 
 static uint64_t key_of (const ctl_entry_t *entry)
 {
-  return entry->kind == WEFT_REPORT_CAPTURE || entry->kind == CTL_ENTRY_CPU ? entry->subtask : entry->link;
+  return entry->kind == WEFT_REPORT_CAPTURE ? entry->subtask : entry->link;
 }
 
 #define ORDER(a, b)                                                                                          \
@@ -147,7 +146,7 @@ static uint32_t drop_copies (const ctl_entry_t **entries, uint32_t count, uint64
       ++*truncated;
     else if (!one)
       entries[kept++] = entries[i];
-    else if ((is_open (one) || !is_open (entries[i])) && one->kind < CTL_ENTRY_BYTES)
+    else if (is_open (one) || !is_open (entries[i]))
       ++*duplicates;
   }
   return kept;
@@ -164,25 +163,6 @@ static uint32_t find_embed (const work_t *self, uint64_t request)
     left = behind ? left - half - 1 : half;
   }
   return low < self->embeds && self->embed_link[low] == request ? low : self->embeds;
-}
-
-/* The second line of the report whose first line is the `at`th of its kind; NULL: it was cut off. Where all
- * have one it is the `at`th, too. */
-static const ctl_entry_t *second_line (const ctl_entry_t *const *list, uint32_t count, uint32_t at,
-                                       const ctl_entry_t *first)
-{
-  uint64_t key = key_of (first);
-  if (at < count && key_of (list[at]) == key)
-    return list[at];
-  uint32_t low = 0, high = count;
-  while (low < high) {
-    uint32_t middle = low + (high - low) / 2;
-    if (key_of (list[middle]) < key)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low < count && key_of (list[low]) == key ? list[low] : NULL;
 }
 
 static uint32_t tag_of (const uint8_t boot[WEFT_UUID_SIZE])
@@ -367,13 +347,6 @@ static int is_shared (const work_t *self, uint32_t index)
          (index > 0 && self->embed[index - 1]->link == link);
 }
 
-static void fill_long_cpu (const work_t *self, const ctl_entry_t *entry, ctl_subtask_t *subtask)
-{
-  const ctl_entry_t *cpu = second_line (self->cpu, self->cpus, self->cpus, entry);
-  if (cpu)
-    subtask->cpu_ns = cpu->link;
-}
-
 static void fill_capture (work_t *self, uint32_t index, ctl_subtask_t *subtask)
 {
   const ctl_entry_t *entry = self->capture[index], *embed;
@@ -384,7 +357,7 @@ static void fill_capture (work_t *self, uint32_t index, ctl_subtask_t *subtask)
   subtask->vm = instance->vm;
   subtask->pid = (uint32_t) instance->pid;
   if (entry->cpu_ns == CTL_ENTRY_CPU_LONG)
-    fill_long_cpu (self, entry, subtask);
+    subtask->cpu_ns = entry[1].link;
   if (entry->flags & CTL_ENTRY_TOP) {
     fill_top (self, entry, subtask);
     return;
@@ -453,8 +426,7 @@ static int is_leaf (const work_t *self, uint32_t index)
 
 static int fill_opaque (work_t *self, uint32_t index, ctl_subtask_t *subtask)
 {
-  const ctl_entry_t *entry = self->opaque[index],
-                    *bytes = second_line (self->bytes, self->byteses, index, entry);
+  const ctl_entry_t *entry = self->opaque[index], *bytes = entry + 1;
   fill (self, entry, subtask);
   subtask->id = entry->link;
   subtask->caller = entry->subtask;
@@ -464,9 +436,9 @@ static int fill_opaque (work_t *self, uint32_t index, ctl_subtask_t *subtask)
   subtask->instruction = 0;
   subtask->cpu_ns = WEFT_NS_NONE;
   subtask->calls = entry->instruction;
-  subtask->wait_ns = bytes ? bytes->subtask : 0;
-  subtask->bytes_out = bytes ? bytes->start_ns : 0;
-  subtask->bytes_in = bytes ? bytes->end_ns : 0;
+  subtask->wait_ns = bytes->subtask;
+  subtask->bytes_out = bytes->start_ns;
+  subtask->bytes_in = bytes->end_ns;
   subtask->service = entry->peer          ? ctl_peers_text (self->in->peers, entry->peer)
                      : entry->status == 1 ? "unix socket"
                                           : "";
@@ -581,8 +553,7 @@ static const ctl_entry_t **take_kind (const ctl_entry_t **at, const ctl_entry_t 
   *ret_count = (uint32_t) (at - *ret_first);
   return at;
 }
-_Static_assert(WEFT_REPORT_CAPTURE < WEFT_REPORT_EMBED && WEFT_REPORT_EMBED < WEFT_REPORT_OPAQUE &&
-                   WEFT_REPORT_OPAQUE < CTL_ENTRY_BYTES && CTL_ENTRY_BYTES < CTL_ENTRY_CPU,
+_Static_assert(WEFT_REPORT_CAPTURE < WEFT_REPORT_EMBED && WEFT_REPORT_EMBED < WEFT_REPORT_OPAQUE,
                "they are sorted in the order in which they are taken");
 
 static void take_kinds (work_t *self, uint32_t count)
@@ -590,9 +561,7 @@ static void take_kinds (work_t *self, uint32_t count)
   const ctl_entry_t **at = self->entry, **end = at + count;
   at = take_kind (at, end, WEFT_REPORT_CAPTURE, &self->capture, &self->captures);
   at = take_kind (at, end, WEFT_REPORT_EMBED, &self->embed, &self->embeds);
-  at = take_kind (at, end, WEFT_REPORT_OPAQUE, &self->opaque, &self->opaques);
-  at = take_kind (at, end, CTL_ENTRY_BYTES, &self->bytes, &self->byteses);
-  take_kind (at, end, CTL_ENTRY_CPU, &self->cpu, &self->cpus);
+  take_kind (at, end, WEFT_REPORT_OPAQUE, &self->opaque, &self->opaques);
 }
 
 /* Room for everything but the result, in one allocation; NULL: there is none. What is sorted by is

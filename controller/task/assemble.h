@@ -53,7 +53,7 @@ typedef struct {
   int learn; /* the clock is told of this one */
 } ctl_assemble_t;
 
-/* entries: in any order. `truncated`: copies that were not kept.
+/* entries: first lines, each with its second behind it (N1); in any order. `truncated`: copies that were not kept.
  * *ret_execution NULL: a root from inside that no instruction asked for (R3).
  * *ret_duplicates (may be NULL): copies dropped by M2, an open one that was
  * followed by its answer not counted. 0 or WEFT_E_NOMEM. */

@@ -348,7 +348,8 @@ static int assemble (ctl_correlate_t *self, const ctl_open_t *task, ctl_executio
                          self->boot_of,   self->clock, ret_duplicates != NULL};
   uint32_t count = 0;
   for (uint32_t i = task->first; i != CTL_NIL; i = self->tasks.entry[i].next)
-    self->gather[count++] = &self->tasks.entry[i];
+    if (self->tasks.entry[i].kind < CTL_ENTRY_BYTES)
+      self->gather[count++] = &self->tasks.entry[i];
   return ctl_assemble (&with, task->id, self->gather, count, task->truncated, ret_execution, ret_duplicates);
 }
 
@@ -535,8 +536,10 @@ int ctl_correlate_settle (ctl_correlate_t *self, uint64_t now_ns, int all, ctl_e
 
 void ctl_correlate_release (ctl_correlate_t *self, int taken)
 {
-  while (self->held != CTL_NIL) {
+  for (uint32_t n = 0; self->held != CTL_NIL; n++) {
     uint32_t number = self->held;
+    if (n % CTL_OPEN_FETCH == 0)
+      ctl_open_tasks_fetch_entries (&self->tasks, number);
     self->held = self->tasks.task[number].next;
     if (taken)
       forget (self, number);

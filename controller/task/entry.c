@@ -11,8 +11,7 @@ static uint32_t fill_opaque (ctl_peers_t *peers, const weft_report_t *report, ct
   lines[0].peer = ctl_peers_address (peers, &report->peer);
   lines[0].status = report->peer.family;
   lines[0].instruction = report->opaque.calls;
-  lines[1] = (ctl_entry_t){.link = report->request,
-                           .subtask = report->opaque.wait_ns,
+  lines[1] = (ctl_entry_t){.subtask = report->opaque.wait_ns,
                            .start_ns = report->opaque.bytes_out,
                            .end_ns = report->opaque.bytes_in,
                            .instance = lines[0].instance,
@@ -20,7 +19,6 @@ static uint32_t fill_opaque (ctl_peers_t *peers, const weft_report_t *report, ct
   return 2;
 }
 
-/* The second line is sorted as the first one is, so that both are of the same copy. */
 static uint32_t fill_cpu (const weft_report_t *report, ctl_entry_t lines[2])
 {
   if (report->cpu_ns == WEFT_NS_NONE)
@@ -28,10 +26,7 @@ static uint32_t fill_cpu (const weft_report_t *report, ctl_entry_t lines[2])
   lines[0].cpu_ns = report->cpu_ns < CTL_ENTRY_CPU_LONG ? (uint32_t) report->cpu_ns : CTL_ENTRY_CPU_LONG;
   if (lines[0].cpu_ns != CTL_ENTRY_CPU_LONG)
     return 1;
-  lines[1] = lines[0];
-  lines[1].kind = CTL_ENTRY_CPU;
-  lines[1].flags &= (uint8_t) ~CTL_ENTRY_TOP; /* its link is no connection */
-  lines[1].link = report->cpu_ns;
+  lines[1] = (ctl_entry_t){.link = report->cpu_ns, .instance = lines[0].instance, .kind = CTL_ENTRY_CPU};
   return 2;
 }
 

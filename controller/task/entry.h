@@ -2,8 +2,7 @@
 /* entry: one report as it waits in memory until its task is assembled. Small,
  * because millions wait: what is rare takes a second line.
  *
- *  N1  the lines of a report are written together and carry the same key: `link`
- *      of an opaque one, `subtask` of a capture
+ *  N1  the second line of a report lies behind the first
  *  N2  nothing is lost on the way but what has no name: an error or reason beyond
  *      4 bits becomes CTL_ENTRY_UNNAMED */
 #ifndef CTL_ENTRY_H

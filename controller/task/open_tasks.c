@@ -8,8 +8,9 @@
 #include "../../common/status.h"
 #include "reserve.h"
 
-#define TABLE_MIN 4096u
-#define BURST     64u /* segments, 3.5 MiB: less is kept for the next entries */
+#define TABLE_MIN  4096u
+#define FETCH_EACH 64u /* entries of a task that are worth it */
+#define BURST      64u /* segments, 3.5 MiB: less is kept for the next entries */
 
 static size_t table_size (uint32_t mask)
 {
@@ -171,6 +172,27 @@ int ctl_open_tasks_next_segment (ctl_open_tasks_t *self)
   self->at = segment * CTL_OPEN_SEGMENT;
   self->end = self->at + CTL_OPEN_SEGMENT;
   return 0;
+}
+
+/* They lie anywhere, and are lists: several are walked in turns, so that one need not wait for another. */
+void ctl_open_tasks_fetch_entries (const ctl_open_tasks_t *self, uint32_t number)
+{
+  uint32_t at[CTL_OPEN_FETCH], count = 0;
+  for (; number != CTL_NIL && count < CTL_OPEN_FETCH; number = self->task[number].next)
+    at[count++] = self->task[number].first;
+  for (uint32_t turn = 0; turn < FETCH_EACH && count; turn++) {
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < count; i++) {
+      uint32_t next = at[i] == CTL_NIL ? CTL_NIL : self->entry[at[i]].next;
+      if (next == CTL_NIL)
+        continue;
+      __builtin_prefetch (&self->entry[next]);
+      __builtin_prefetch (&self->entry[next].next);
+      at[left++] = next;
+    }
+    count = left;
+    __asm__ volatile("" : : "r"(count)); /* or gcc takes it for a function without an effect */
+  }
 }
 
 static void drop_entry (ctl_open_tasks_t *self, uint32_t at)

@@ -17,7 +17,7 @@ typedef struct {
   ctl_triple_t *ranked;               /* start, id, hop and index in `subtasks` */
   ctl_triple_t *work;                 /* ids; then intervals of one subtask's children */
   uint32_t *parent, *child, *sibling; /* ranks: as in ctl_subtask_t */
-  uint32_t *place;                    /* in the tree, by rank; then what is still to be looked at */
+  uint32_t *place; /* by index its rank; by rank its place in the tree; what is still to be looked at */
   uint8_t *state;
   ctl_subtask_t *sorted; /* an allocation of its own: it becomes the result */
 } scratch_t;
@@ -75,6 +75,8 @@ static void rank_all (const ctl_execution_t *self, scratch_t *scratch)
     scratch->ranked[i] = (ctl_triple_t){subtask->start_ns, subtask->id, (uint64_t) subtask->hop << 32 | i};
   }
   ctl_triples_sort (scratch->ranked, self->count);
+  for (uint32_t r = 0; r < self->count; r++)
+    scratch->place[(uint32_t) scratch->ranked[r].third] = r;
 }
 
 /* The first rank of this id. */
@@ -89,11 +91,9 @@ static int link_parents (const ctl_execution_t *self, scratch_t *scratch)
 {
   uint32_t ids = 0;
   int upward = 1;
-  for (uint32_t r = 0; r < self->count; r++) {
-    const ctl_subtask_t *subtask = at_rank (self, scratch, r);
-    if (!ctl_subtask_is_leaf (subtask))
-      scratch->work[ids++] = (ctl_triple_t){subtask->id, r, 0};
-  }
+  for (uint32_t i = 0; i < self->count; i++) /* often they come sorted by id */
+    if (!ctl_subtask_is_leaf (&self->subtasks[i]))
+      scratch->work[ids++] = (ctl_triple_t){self->subtasks[i].id, scratch->place[i], 0};
   ctl_triples_sort (scratch->work, ids);
   for (uint32_t r = 0; r < self->count; r++) {
     uint64_t caller = at_rank (self, scratch, r)->caller;
@@ -233,7 +233,8 @@ static uint32_t spans_by_start (const ctl_execution_t *self, uint32_t parent, ct
     if (span.from_ns <= span.to_ns)
       list[count++] = (ctl_triple_t){span.from_ns, span.to_ns, i};
   }
-  ctl_triples_sort (list, count);
+  if (count > 1)
+    ctl_triples_sort (list, count);
   return count;
 }
 
@@ -246,7 +247,8 @@ static uint32_t spans_by_end (const ctl_execution_t *self, uint32_t parent, ctl_
   for (uint32_t i = subtasks[parent].first_child; i != NONE; i = subtasks[i].next_sibling)
     if (span_of (&subtasks[i], &span))
       list[count++] = (ctl_triple_t){~span.to_ns, i, span.from_ns};
-  ctl_triples_sort (list, count);
+  if (count > 1)
+    ctl_triples_sort (list, count);
   return count;
 }
 

@@ -3,9 +3,6 @@
 
 #include "../../common/clocks.h"
 
-#define FETCH         16u /* tasks */
-#define FETCH_ENTRIES 64u /* of each */
-
 void ctl_wheel_begin (ctl_wheel_t *self, ctl_open_tasks_t *tasks)
 {
   *self = (ctl_wheel_t){.tasks = tasks, .began_ns = weft_mono_ns ()};
@@ -82,35 +79,11 @@ int ctl_wheel_evict (ctl_wheel_t *self)
   return 0;
 }
 
-/* What handing them out will read, of this one and those behind it: their entries lie anywhere, and are
- * lists. Several are walked in turns, so that one need not wait for another. */
-static void fetch (const ctl_wheel_t *self, uint32_t number)
-{
-  const ctl_open_tasks_t *tasks = self->tasks;
-  uint32_t at[FETCH], count = 0, left;
-  for (; number != CTL_NIL && count < FETCH; number = tasks->task[number].next)
-    at[count++] = tasks->task[number].first;
-  for (uint32_t turn = 0; turn < FETCH_ENTRIES; turn++) {
-    left = 0;
-    for (uint32_t i = 0; i < count; i++)
-      if (at[i] != CTL_NIL) {
-        at[left] = tasks->entry[at[i]].next;
-        if (at[left] != CTL_NIL) {
-          __builtin_prefetch (&tasks->entry[at[left]]);
-          __builtin_prefetch (&tasks->entry[at[left]].next);
-          left++;
-        }
-      }
-    count = left;
-    __asm__ volatile("" : : "r"(count)); /* or gcc takes it for a function without an effect */
-  }
-}
-
 static int settle_evicted (ctl_wheel_t *self, ctl_wheel_fn *fn, void *arg)
 {
   for (uint32_t n = 0; self->evicted != CTL_NIL; n++) {
-    if (n % FETCH == 0)
-      fetch (self, self->evicted);
+    if (n % CTL_OPEN_FETCH == 0)
+      ctl_open_tasks_fetch_entries (self->tasks, self->evicted);
     uint32_t next = self->tasks->task[self->evicted].next;
     uint64_t bytes = bytes_of (&self->tasks->task[self->evicted]); /* it may have grown since */
     int rc = fn (self->evicted, arg);
@@ -137,8 +110,8 @@ static int settle_slot (ctl_wheel_t *self, uint32_t at, uint32_t now, int all, c
   self->slot[at] = CTL_NIL;
   for (uint32_t n = 0; list != CTL_NIL; n++) {
     uint32_t number = list;
-    if (n % FETCH == 0)
-      fetch (self, number);
+    if (n % CTL_OPEN_FETCH == 0)
+      ctl_open_tasks_fetch_entries (self->tasks, number);
     list = task[number].next;
     int rc = 0;
     if (all || is_due (&task[number], now))
