@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../common/status.h"
+#include "few.h"
 #include "mix.h"
 #include "triples.h"
 
@@ -25,7 +26,7 @@ typedef struct {
 typedef struct {
   const ctl_assemble_t *in;
   const ctl_entry_t **entry;            /* all, sorted */
-  uint64_t *embed_link;                 /* of each embed: close together to search */
+  ctl_few_t few;                        /* embeds by request, if they are few */
   lead_t *lead;                         /* of each capture */
   const ctl_entry_t **embed, **capture; /* one of each request and sender / subtask, sorted by it */
   const ctl_entry_t **opaque;           /* one of each id, sorted by it */
@@ -152,17 +153,29 @@ static uint32_t drop_copies (const ctl_entry_t **entries, uint32_t count, uint64
   return kept;
 }
 
+static void list_embeds (work_t *self)
+{
+  ctl_few_clear (&self->few);
+  for (uint32_t i = 0; i < self->embeds && self->embeds <= CTL_FEW; i++)
+    ctl_few_add (&self->few, self->embed[i]->link, i);
+}
+
 /* The first embed of this request; `embeds`: none. */
 static uint32_t find_embed (const work_t *self, uint64_t request)
 {
-  uint32_t low = 0, left = self->embeds;
-  while (left > 0) {
-    uint32_t half = left / 2;
-    int behind = self->embed_link[low + half] < request;
-    low += behind ? half + 1 : 0;
-    left = behind ? left - half - 1 : half;
+  uint32_t low = 0, high = self->embeds;
+  if (self->embeds <= CTL_FEW) {
+    uint32_t at = ctl_few_find (&self->few, request);
+    return at < self->embeds ? at : self->embeds;
   }
-  return low < self->embeds && self->embed_link[low] == request ? low : self->embeds;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (self->embed[middle]->link < request)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < self->embeds && self->embed[low]->link == request ? low : self->embeds;
 }
 
 static uint32_t tag_of (const uint8_t boot[WEFT_UUID_SIZE])
@@ -383,8 +396,7 @@ static void fill_capture (work_t *self, uint32_t index, ctl_subtask_t *subtask)
 /* Before any capture looks elsewhere: which embeds are those of a connection. */
 static void find_all_connected (work_t *self)
 {
-  for (uint32_t i = 0; i < self->embeds; i++)
-    self->embed_link[i] = self->embed[i]->link;
+  list_embeds (self);
   for (uint32_t i = 0; i < self->captures; i++) {
     int several = 0, top = self->capture[i]->flags & CTL_ENTRY_TOP;
     lead_t *lead = &self->lead[i];
@@ -565,18 +577,15 @@ static void take_kinds (work_t *self, uint32_t count)
 }
 
 /* Room for everything but the result, in one allocation; NULL: there is none. What is sorted by is
- * done with when leads and links are looked for: one place serves both. */
+ * done with when leads are looked for: one place serves both. */
 static void *make_room (work_t *self, uint32_t count, ctl_triple_t **ret_order)
 {
-  size_t shared = sizeof **ret_order > sizeof (lead_t) + sizeof (uint64_t)
-                      ? sizeof **ret_order
-                      : sizeof (lead_t) + sizeof (uint64_t);
+  size_t shared = sizeof **ret_order > sizeof (lead_t) ? sizeof **ret_order : sizeof (lead_t);
   char *room = malloc ((count + 1u) * (shared + sizeof (ctl_entry_t *) + 1));
   if (!room)
     return NULL;
   *ret_order = (ctl_triple_t *) (void *) room;
   self->lead = (lead_t *) (void *) room;
-  self->embed_link = (uint64_t *) (void *) (self->lead + count);
   self->entry = (const ctl_entry_t **) (void *) (room + count * shared);
   self->embed_seen = (uint8_t *) (self->entry + count);
   memset (self->embed_seen, 0, count);

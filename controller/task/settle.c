@@ -6,6 +6,7 @@
 
 #include "../../common/limits.h"
 #include "../../common/status.h"
+#include "few.h"
 #include "task.h"
 #include "triples.h"
 
@@ -17,7 +18,7 @@ typedef struct {
   ctl_triple_t *ranked;               /* start, id, hop and index in `subtasks` */
   ctl_triple_t *work;                 /* ids; then intervals of one subtask's children */
   uint32_t *parent, *child, *sibling; /* ranks: as in ctl_subtask_t */
-  uint32_t *place; /* by index its rank; by rank its place in the tree; what is still to be looked at */
+  uint32_t *place;                    /* in the tree, by rank; then what is still to be looked at */
   uint8_t *state;
   ctl_subtask_t *sorted; /* an allocation of its own: it becomes the result */
 } scratch_t;
@@ -75,29 +76,51 @@ static void rank_all (const ctl_execution_t *self, scratch_t *scratch)
     scratch->ranked[i] = (ctl_triple_t){subtask->start_ns, subtask->id, (uint64_t) subtask->hop << 32 | i};
   }
   ctl_triples_sort (scratch->ranked, self->count);
-  for (uint32_t r = 0; r < self->count; r++)
-    scratch->place[(uint32_t) scratch->ranked[r].third] = r;
 }
 
-/* The first rank of this id. */
-static uint32_t find (const ctl_triple_t *ids, uint32_t count, uint64_t id)
+/* Who is called what: the first rank of each id. */
+typedef struct {
+  ctl_few_t few;
+  const ctl_triple_t *ids; /* id and rank, sorted, if they are more */
+  uint32_t count;
+} callers_t;
+
+static void list_callers (const ctl_execution_t *self, scratch_t *scratch, callers_t *ret_callers)
 {
-  uint32_t at = ctl_triples_first (ids, count, id);
-  return at < count && ids[at].first == id ? (uint32_t) ids[at].second : NONE;
+  callers_t *callers = ret_callers;
+  callers->count = 0;
+  callers->ids = scratch->work;
+  if (self->count <= CTL_FEW) {
+    ctl_few_clear (&callers->few);
+    for (uint32_t r = 0; r < self->count; r++)
+      if (!ctl_subtask_is_leaf (at_rank (self, scratch, r)))
+        ctl_few_add (&callers->few, scratch->ranked[r].second, r);
+    return;
+  }
+  for (uint32_t r = 0; r < self->count; r++)
+    if (!ctl_subtask_is_leaf (at_rank (self, scratch, r)))
+      scratch->work[callers->count++] = (ctl_triple_t){scratch->ranked[r].second, r, 0};
+  ctl_triples_sort (scratch->work, callers->count);
 }
+
+static uint32_t find (const callers_t *callers, uint32_t all, uint64_t id)
+{
+  if (all <= CTL_FEW)
+    return ctl_few_find (&callers->few, id);
+  uint32_t at = ctl_triples_first (callers->ids, callers->count, id);
+  return at < callers->count && callers->ids[at].first == id ? (uint32_t) callers->ids[at].second : NONE;
+}
+_Static_assert(NONE == UINT32_MAX, "what ctl_few_find says of one that is not there");
 
 /* 1: no parent began after its child, so there is no circle. */
 static int link_parents (const ctl_execution_t *self, scratch_t *scratch)
 {
-  uint32_t ids = 0;
+  callers_t callers;
   int upward = 1;
-  for (uint32_t i = 0; i < self->count; i++) /* often they come sorted by id */
-    if (!ctl_subtask_is_leaf (&self->subtasks[i]))
-      scratch->work[ids++] = (ctl_triple_t){self->subtasks[i].id, scratch->place[i], 0};
-  ctl_triples_sort (scratch->work, ids);
+  list_callers (self, scratch, &callers);
   for (uint32_t r = 0; r < self->count; r++) {
     uint64_t caller = at_rank (self, scratch, r)->caller;
-    uint32_t parent = caller ? find (scratch->work, ids, caller) : NONE;
+    uint32_t parent = caller ? find (&callers, self->count, caller) : NONE;
     scratch->parent[r] = parent == r ? NONE : parent;
     upward &= parent == NONE || parent <= r;
   }

@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 
-#define FEW 512u /* up to here the general sort's calls cost more than its fewer steps save */
+#define VERY_FEW 32u
+#define FEW      512u /* up to here the general sort's calls cost more than its fewer steps save */
 
 static int compare (const void *left, const void *right)
 {
@@ -23,6 +24,25 @@ static void pass (ctl_triple_t *list, uint32_t count, uint32_t gap)
   }
 }
 
+/* Each goes behind as many as are less: no turn depends on what they are. Equal ones by place. */
+static void enumerate (ctl_triple_t *list, uint32_t count)
+{
+  ctl_triple_t copy[VERY_FEW];
+  uint8_t behind[VERY_FEW];
+  for (uint32_t i = 0; i < count; i++) {
+    uint8_t own = 0;
+    copy[i] = list[i];
+    for (uint32_t k = 0; k < i; k++) {
+      uint8_t less = copy[k].first <= copy[i].first;
+      own = (uint8_t) (own + less);
+      behind[k] = (uint8_t) (behind[k] + 1 - less);
+    }
+    behind[i] = own;
+  }
+  for (uint32_t i = 0; i < count; i++)
+    list[behind[i]] = copy[i];
+}
+
 void ctl_triples_sort (ctl_triple_t *list, uint32_t count)
 {
   static const uint32_t gaps[] = {301, 132, 57, 23, 10, 4};
@@ -30,7 +50,9 @@ void ctl_triples_sort (ctl_triple_t *list, uint32_t count)
     qsort (list, count, sizeof *list, compare);
     return;
   }
-  for (uint32_t i = 0; i < sizeof gaps / sizeof *gaps; i++)
+  if (count <= VERY_FEW)
+    enumerate (list, count);
+  for (uint32_t i = 0; count > VERY_FEW && i < sizeof gaps / sizeof *gaps; i++)
     if (count > 2 * gaps[i])
       pass (list, count, gaps[i]);
   pass (list, count, 1);
