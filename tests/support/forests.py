@@ -241,14 +241,15 @@ class Forest:
                 + struct.pack(">BI", 0xCE, len(reports)) + b"\x98" + 8 * u64(0) + struct.pack(">BI", 0xDD, len(entries)))
         return recording.Frame(head + b"".join(entries))
 
-    def write(self, path):
+    def write(self, path, reports=100):
+        """reports: of a batch."""
         self.rng.shuffle(self.copies)
         frames = []
         for number, instance in enumerate(self.instances):
             start, mine = bytes([number + 1]) * 16, [fields for one, fields in self.copies if one is instance]
             frames.append(self._hello(instance, start))
-            for at in range(0, len(mine), 100):
-                frames.append(self._batch(instance, start, at // 100 + 1, mine[at:at + 100]))
+            for at in range(0, len(mine), reports):
+                frames.append(self._batch(instance, start, at // reports + 1, mine[at:at + reports]))
         rest = struct.pack("<16sQQ", b"B" * 16, BOOT_NS, REAL_NS)
         head = struct.pack("<IIII", recording.HEAD_MAGIC, 1, recording.HEAD.size, recording.crc32c(rest)) + rest
         recording.write(path, head, frames)
