@@ -6,6 +6,7 @@
 #include "../../common/clocks.h"
 #include "../../common/limits.h"
 #include "../../common/status.h"
+#include "../task/pack.h"
 
 struct ctl_sink_t {
   ctl_correlate_t *correlate;

@@ -76,7 +76,7 @@ void ctl_store_destroy (ctl_store_t **self_p)
   sqlite3_close (self->db);
   ctl_names_destroy (&self->names);
   ctl_id_table_clear (&self->table);
-  free (self->fill.bytes.data);
+  ctl_pack_destroy (&self->fill);
   free (self->seen.bytes.data);
   free (self);
   *self_p = NULL;
@@ -161,7 +161,7 @@ int ctl_store_load_tail (ctl_store_t *self)
   sqlite3_stmt *statement = self->statement[CTL_STATEMENT_BURST_OF];
   sqlite3_bind_int64 (statement, 1, INT64_MAX);
   int rc = sqlite3_step (statement);
-  self->fill.count = 0;
+  ctl_pack_empty (self->fill);
   ctl_block_forget (self);
   empty_tail (tail, rc == SQLITE_ROW ? sqlite3_column_int64 (statement, 0) : 1);
   if (rc == SQLITE_ROW && !take_tail (tail, statement))

@@ -9,7 +9,8 @@
  *      before anything is written
  *  S3  an execution with a task id that is there already is merged into it
  *  S4  a store of an older schema is carried over when it is opened, whole or not
- *      at all; what can no longer be read there is left behind
+ *      at all; what can no longer be read there is left behind. Rows of schema 3
+ *      stay as they are: new ones differ in their bytes alone
  *  S5  results do not depend on the order in which executions came */
 #ifndef CTL_STORE_H
 #define CTL_STORE_H
@@ -17,7 +18,7 @@
 #include "summary.h"
 #include "task.h"
 
-#define CTL_STORE_SCHEMA 3
+#define CTL_STORE_SCHEMA 4
 
 typedef struct ctl_store_t ctl_store_t;
 
