@@ -72,6 +72,15 @@ static uint8_t *put_fixed (uint8_t *at, uint64_t value)
   return at + ID_BYTES;
 }
 
+/* Of what is nearly always small: a branch that is guessed right is cheaper than counting bits. */
+static uint8_t *put_place (uint8_t *at, uint32_t place)
+{
+  if (place > 127)
+    return ctl_varint_put (at, place);
+  *at = (uint8_t) (place << 1 | 1);
+  return at + 1;
+}
+
 static uint8_t *put_signed (uint8_t *at, uint64_t difference)
 {
   return ctl_varint_put (at, ctl_zigzag (difference));
@@ -146,11 +155,11 @@ static uint8_t *put_subtask (ctl_dictionary_t *dictionary, uint8_t *at, const ct
   if (flags & CTL_PACK_FLAG_REQUEST)
     at = put_fixed (at, subtask->request);
   if (flags & CTL_PACK_FLAG_NEAR)
-    at = ctl_varint_put (at, (uint64_t) (subtask - caller));
+    at = put_place (at, (uint32_t) (subtask - caller));
   if (flags & CTL_PACK_FLAG_CALLER)
     at = put_fixed (at, subtask->caller);
-  at = ctl_varint_put (at, ctl_dictionary_who (dictionary, subtask));
-  at = ctl_varint_put (at, ctl_dictionary_text (dictionary, subtask->name));
+  at = put_place (at, ctl_dictionary_who (dictionary, subtask));
+  at = put_place (at, ctl_dictionary_text (dictionary, subtask->name));
   at = put_signed (at, subtask->start_ns - (caller ? caller : execution->subtasks)->start_ns);
   at = ctl_varint_put (at, subtask->end_ns - subtask->start_ns);
   if (flags & CTL_PACK_FLAG_SIDES) {
@@ -218,8 +227,10 @@ void ctl_pack_take_back (ctl_pack_t *self)
 {
   if (self->count == 0)
     return;
-  self->count--;
-  self->bytes.size = HEAD_ROOM + (self->count ? self->end[self->count - 1] : 0);
+  if (--self->count == 0) /* nor are its texts kept, which nobody counts */
+    ctl_pack_empty (self);
+  else
+    self->bytes.size = HEAD_ROOM + self->end[self->count - 1];
 }
 
 /* ---- the whole ----------------------------------------------------------------------- */

@@ -34,6 +34,12 @@ static inline uint64_t ctl_fixed_get (const uint8_t *at)
   return le64toh (value);
 }
 
+/* Bytes of a number below 2^56 beside the first: its highest bit by 7, without a division. */
+static inline unsigned ctl_varint_more (uint64_t value)
+{
+  return (63u - (unsigned) __builtin_clzll (value | 1)) * 37u >> 8;
+}
+
 /* Behind it. Writes up to CTL_VARINT_MOST bytes, of which the last may mean nothing. */
 static inline uint8_t *ctl_varint_put (uint8_t *at, uint64_t value)
 {
@@ -42,7 +48,7 @@ static inline uint8_t *ctl_varint_put (uint8_t *at, uint64_t value)
     ctl_fixed_put (at + 1, value);
     return at + CTL_VARINT_MOST;
   }
-  unsigned more = (63u - (unsigned) __builtin_clzll (value | 1)) / 7u;
+  unsigned more = ctl_varint_more (value);
   ctl_fixed_put (at, (value << 1 | 1) << more);
   return at + more + 1;
 }
@@ -50,7 +56,7 @@ static inline uint8_t *ctl_varint_put (uint8_t *at, uint64_t value)
 /* As many as ctl_varint_put moves on. */
 static inline unsigned ctl_varint_size (uint64_t value)
 {
-  return value >> 56 ? CTL_VARINT_MOST : (63u - (unsigned) __builtin_clzll (value | 1)) / 7u + 1;
+  return value >> 56 ? CTL_VARINT_MOST : ctl_varint_more (value) + 1;
 }
 
 /* WEFT_E_MALFORMED: it does not end before the cursor does. */
