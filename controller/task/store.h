@@ -32,7 +32,8 @@ void ctl_store_destroy (ctl_store_t **self_p);
 
 /* Rows are buffered in one transaction until commit (or 4,096 rows). A full
  * disk is WEFT_E_FULL: the transaction is rolled back, the caller keeps its
- * executions and tries again later. */
+ * executions and tries again later. An execution may go when it is put, and texts of
+ * its own with it; interned ones stay until the commit (pack.h). */
 int ctl_store_put (ctl_store_t *self, const ctl_execution_t *execution);
 int ctl_store_commit (ctl_store_t *self);
 

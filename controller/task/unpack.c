@@ -275,7 +275,8 @@ static void read_subtask (unpack_t *self, const ctl_execution_t *execution, uint
     read_clock (self, out);
 }
 
-/* Returns the count of subtasks that follow; *ret_host: of all of them, 0: each says its own, or none. */
+/* Returns the count of subtasks that follow, 0: it is damaged; *ret_host: of all of them, 0: each says its own,
+ * or none. */
 static uint32_t read_head (unpack_t *self, ctl_execution_t *out, uint64_t *ret_first_ns, uint32_t *ret_host)
 {
   uint32_t has = flags (self, 1, CTL_PACK_HEAD_KNOWN);
@@ -300,12 +301,14 @@ static void read_execution (unpack_t *self, ctl_execution_t *out)
   uint64_t first_ns;
   uint32_t host;
   uint32_t count = read_head (self, out, &first_ns, &host);
-  if (self->rc)
+  if (count == 0)
     return;
   out->subtasks = malloc (count * sizeof *out->subtasks);
-  self->place = malloc ((size_t) count * PLACES * sizeof *self->place);
-  if (!out->subtasks || !self->place)
+  self->place = calloc ((size_t) count * PLACES, sizeof *self->place);
+  if (!out->subtasks || !self->place) {
     self->rc = WEFT_E_NOMEM;
+    return;
+  }
   for (; out->count < count && !self->rc; out->count++)
     read_subtask (self, out, first_ns);
   must_end (self);

@@ -58,7 +58,7 @@ static void write_schema_3 (stored_t *self)
   sqlite3 *db;
   sqlite3_stmt *update;
   uint8_t *block = NULL;
-  uint32_t ends[STORED_TREES];
+  uint32_t ends[STORED_TREES] = {0};
   size_t used = 0;
   assert_int_equal (stored_open (self), 0);
   stored_put_all (self);
@@ -75,7 +75,8 @@ static void write_schema_3 (stored_t *self)
     free (data);
   }
   uint8_t *tasks = malloc (sizeof ends + used);
-  assert_non_null (tasks);
+  if (!block || !tasks)
+    abort ();
   memcpy (tasks, ends, sizeof ends);
   memcpy (tasks + sizeof ends, block, used);
   assert_int_equal (sqlite3_open (self->path, &db), SQLITE_OK);
