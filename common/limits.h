@@ -67,7 +67,7 @@
 #define WEFT_JOURNAL_AGE_MS       (7ull * 86400000u) /* a week: last Monday can be replayed */
 #define WEFT_JOURNAL_AGE_LEAST_MS 60000u             /* older than anything that is still being correlated */
 #define WEFT_JOURNAL_AGE_MOST_MS  (366ull * 86400000u)
-#define WEFT_STORE_MAX            (4ull << 30)        /* five million tasks of five subtasks */
+#define WEFT_STORE_MAX            (4ull << 30)        /* fifteen million tasks of five subtasks */
 #define WEFT_STORE_TASKS_MAX      (16 << 20)          /* their ids are in memory: 11 to 21 bytes each */
 #define WEFT_STORE_MAX_LEAST      (16ull << 20)       /* some bursts of tasks: they go as a whole */
 #define WEFT_STORE_AGE_MS         (30ull * 86400000u) /* a month: this week beside the last ones */

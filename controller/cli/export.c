@@ -10,6 +10,7 @@
 #include "../../common/log.h"
 #include "../../common/status.h"
 #include "../service/collector.h"
+#include "../task/pack.h"
 #include "../view/json.h"
 #include "../view/otlp.h"
 #include "../view/perfetto.h"

@@ -6,7 +6,7 @@
 
 #include "../../common/clocks.h"
 #include "../../common/log.h"
-#include "../task/task.h"
+#include "../task/pack.h"
 #include "../view/style.h"
 
 typedef struct {

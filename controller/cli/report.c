@@ -9,6 +9,7 @@
 #include "../../common/log.h"
 #include "../../common/status.h"
 #include "../task/analyse.h"
+#include "../task/pack.h"
 #include "../view/json.h"
 #include "../view/page.h"
 #include "../view/sentences.h"

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "../../common/status.h"
-#include "../task/task.h"
+#include "../task/pack.h"
 #include "../view/csv.h"
 #include "../view/json.h"
 #include "../view/waterfall.h"

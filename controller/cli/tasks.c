@@ -7,6 +7,7 @@
 #include "../../common/log.h"
 #include "../../common/status.h"
 #include "../task/analyse.h"
+#include "../task/pack.h"
 #include "../view/csv.h"
 #include "../view/edge_table.h"
 #include "../view/json.h"

@@ -8,6 +8,7 @@
 #include "../../common/status.h"
 #include "../task/analyse.h"
 #include "../task/mix.h"
+#include "../task/pack.h"
 #include "questions.h"
 
 /* Which executions a request means: without instructions all that began in the window; with

@@ -86,6 +86,11 @@ int ctl_id_table_add (ctl_id_table_t *self, const uint8_t id[16], int64_t number
   return 0;
 }
 
+void ctl_id_table_prefetch (const ctl_id_table_t *self, const uint8_t id[16])
+{
+  __builtin_prefetch (&self->slot[place_of (hash_of (self, id), self->bits)], 1);
+}
+
 ctl_id_search_t ctl_id_table_search (const ctl_id_table_t *self, const uint8_t id[16])
 {
   uint64_t hash = hash_of (self, id);

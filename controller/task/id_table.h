@@ -38,6 +38,8 @@ int ctl_id_table_init (ctl_id_table_t *self); /* WEFT_E_NOMEM */
 void ctl_id_table_clear (ctl_id_table_t *self);
 /* Those below `first` and from `end` on may be forgotten. WEFT_E_NOMEM: it is not added. */
 int ctl_id_table_add (ctl_id_table_t *self, const uint8_t id[16], int64_t number, int64_t first, int64_t end);
+/* Begins to fetch what a search will read: in a big table that is a miss, which other work can cover. */
+void ctl_id_table_prefetch (const ctl_id_table_t *self, const uint8_t id[16]);
 ctl_id_search_t ctl_id_table_search (const ctl_id_table_t *self, const uint8_t id[16]);
 /* 1: the next number, below `end`, under which the id may be; 0: no more. */
 int ctl_id_table_next (const ctl_id_table_t *self, ctl_id_search_t *search, int64_t end, int64_t *ret_number);

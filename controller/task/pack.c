@@ -1,467 +1,278 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pack: an execution as bytes (ctl_execution_pack, _unpack in task.h): a row of
- * the store, a frame of the control socket. Only what cannot be derived is kept;
- * unpacking settles again, so damaged bytes cannot make a damaged tree.
- *
- *   execution = [ version, task, truncated, hosts, origin, text, subtasks
- *                 , aligned, uncertainty, host or 0: of several ]
- *   text      = [ str … ]                    origin, service, vm, name are places in it
- *   subtasks  = [ subtask … ]
- *   subtask   = [ id, request, caller, hop, error, answered, inside, status, orphan, instruction,
- *                 instance, pid, service, vm, name, start, end - start, cpu or nil, sent, answered - sent
- *                 (of an opaque leaf alone) , calls, bytes out, bytes in, wait
- *                 (of others, where it is not 0 or what follows is there) , alone
- *                 (of several hosts) , host, sender's host, shift, sender's shift ]
- *   shift     = twice the amount, one less where it is negative
- *
- * Later versions append; a reader skips what it does not know. A change that it
- * could not skip raises `version`. */
+#include "pack.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../common/cursor.h"
 #include "../../common/limits.h"
 #include "../../common/status.h"
-#include "task.h"
-#include "text.h"
+#include "varint.h"
 
-#define PACK_VERSION   1u
-#define HEAD_FIELDS    7u
-#define SUBTASK_FIELDS 20u
-#define ALONE_FIELDS   21u
-#define OPAQUE_FIELDS  24u
-#define CLOCK_FIELDS   4u  /* behind those of either */
-#define HOST_FIELDS    10u /* of a head that says whose clock it is */
-#define SHIFT_MAX      (1ull << 62)
-#define LOOK_BACK      64u /* texts searched for an equal one: a task has few, and hostile ones may not cost n^2 */
-#define TEXT_MAX       (WEFT_SUBTASKS_PER_TASK_MAX * 3u + 1u)
+#define HEAD_BYTES    4u
+#define HEAD_ROOM     (HEAD_BYTES + CTL_PACK_MOST * 4u) /* before the first execution; the head ends there */
+#define ID_BYTES      8u
+#define FLAG_BYTES    2u
+#define TOP_BYTES     (1u + WEFT_TASK_ID_SIZE + ID_BYTES + 6u * CTL_VARINT_MOST)
+#define SUBTASK_BYTES (FLAG_BYTES + 3u * ID_BYTES + 8u * CTL_VARINT_MOST + 1u + 11u * CTL_VARINT_MOST)
 
-/* ---- packing --------------------------------------------------------------- */
-
-#define HEAD_BYTES (1u + 5u + 18u + 5u + 5u + 5u + 5u) /* up to the texts */
-#define TAIL_BYTES (5u + 1u + 9u + 5u)                 /* the length of the subtasks, and what follows them */
-#define SUBTASK_BYTES                                                                                        \
-  (3u + 3u * 9u + 5u * 1u + 3u + 5u + 18u + 4u * 5u + 5u * 9u + 2u + 5u + 3u * 9u + 2u * 5u + 2u * 9u)
-#define TEXT_BYTES 5u /* beside its own */
-
-/* A legal encoding of any size is read; the shortest is written. Room was made before. */
-static uint8_t *put_uint (uint8_t *at, uint64_t value)
-{
-  if (value < 0x80) {
-    *at++ = (uint8_t) value;
-  } else if (value <= UINT8_MAX) {
-    *at++ = 0xcc;
-    *at++ = (uint8_t) value;
-  } else if (value <= UINT16_MAX) {
-    *at++ = 0xcd;
-    weft_store_u16 (at, (uint16_t) value);
-    at += 2;
-  } else if (value <= UINT32_MAX) {
-    *at++ = 0xce;
-    weft_store_u32 (at, (uint32_t) value);
-    at += 4;
-  } else {
-    *at++ = 0xcf;
-    weft_store_u64 (at, value);
-    at += 8;
-  }
-  return at;
-}
-
-static uint8_t *put_array (uint8_t *at, uint32_t count)
-{
-  if (count < 16) {
-    *at++ = (uint8_t) (0x90 | count);
-  } else if (count <= UINT16_MAX) {
-    *at++ = 0xdc;
-    weft_store_u16 (at, (uint16_t) count);
-    at += 2;
-  } else {
-    *at++ = 0xdd;
-    weft_store_u32 (at, count);
-    at += 4;
-  }
-  return at;
-}
-
-static uint8_t *put_bin16 (uint8_t *at, const uint8_t bytes[16])
-{
-  *at++ = 0xc4;
-  *at++ = 16;
-  memcpy (at, bytes, 16);
-  return at + 16;
-}
-
-static uint8_t *put_text (uint8_t *at, const char *text, size_t size)
-{
-  if (size < 32) {
-    *at++ = (uint8_t) (0xa0 | size);
-  } else {
-    *at++ = 0xdb;
-    weft_store_u32 (at, (uint32_t) size);
-    at += 4;
-  }
-  memcpy (at, text, size);
-  return at + size;
-}
-
-/* The texts of one execution, each once. */
-typedef struct {
-  const char **text;
-  uint32_t *place; /* of service, vm, name of each subtask */
+struct ctl_pack_t {
+  ctl_bytes_t bytes; /* HEAD_ROOM, then the executions */
+  ctl_dictionary_t *dictionary;
   uint32_t count;
-  size_t bytes; /* of all texts together */
-} texts_t;
+  uint32_t end[CTL_PACK_MOST]; /* counted from the first execution */
+};
 
-/* Most are interned: the same text is the same pointer. */
-static uint32_t place_of (texts_t *self, const char *text)
+ctl_pack_t *ctl_pack_new (void)
 {
-  uint32_t from = self->count > LOOK_BACK ? self->count - LOOK_BACK : 0;
-  for (uint32_t i = self->count; i-- > from;)
-    if (self->text[i] == text)
-      return i;
-  for (uint32_t i = self->count; i-- > from;)
-    if (self->text[i][0] == text[0] && strcmp (self->text[i], text) == 0)
-      return i;
-  self->bytes += TEXT_BYTES + strlen (text);
-  self->text[self->count] = text;
-  return self->count++;
+  ctl_pack_t *self = calloc (1, sizeof *self);
+  if (!self)
+    return NULL;
+  self->dictionary = ctl_dictionary_new ();
+  if (!self->dictionary || ctl_bytes_reserve (&self->bytes, HEAD_ROOM))
+    ctl_pack_destroy (&self);
+  else
+    ctl_pack_empty (self);
+  return self;
 }
 
-static int texts_new (const ctl_execution_t *execution, texts_t *ret_texts)
+void ctl_pack_destroy (ctl_pack_t **self_p)
 {
-  size_t most = (size_t) execution->count * 3u;
-  texts_t texts = {.text = malloc ((most + 1) * sizeof *texts.text + most * sizeof *texts.place)};
-  if (!texts.text)
-    return WEFT_E_NOMEM;
-  texts.place = (uint32_t *) (void *) (texts.text + most + 1);
-  place_of (&texts, execution->origin);
-  for (uint32_t i = 0; i < execution->count; i++) {
-    texts.place[3 * i] = place_of (&texts, execution->subtasks[i].service);
-    texts.place[3 * i + 1] = place_of (&texts, execution->subtasks[i].vm);
-    texts.place[3 * i + 2] = place_of (&texts, execution->subtasks[i].name);
-  }
-  *ret_texts = texts;
-  return 0;
+  ctl_pack_t *self = *self_p;
+  if (!self)
+    return;
+  free (self->bytes.data);
+  ctl_dictionary_destroy (&self->dictionary);
+  free (self);
+  *self_p = NULL;
 }
 
-static uint64_t shift_out (int64_t ns)
+void ctl_pack_empty (ctl_pack_t *self)
 {
-  return ns < 0 ? (uint64_t) -ns * 2 - 1 : (uint64_t) ns * 2;
+  ctl_dictionary_empty (self->dictionary);
+  self->count = 0;
+  self->bytes.size = HEAD_ROOM;
+}
+
+uint32_t ctl_pack_count (const ctl_pack_t *self)
+{
+  return self->count;
+}
+
+size_t ctl_pack_size (const ctl_pack_t *self)
+{
+  return HEAD_BYTES + (size_t) self->count * 4 + self->bytes.size - HEAD_ROOM +
+         ctl_dictionary_size (self->dictionary);
+}
+
+/* ---- an execution; room was made before -------------------------------------------- */
+
+static uint8_t *put_fixed (uint8_t *at, uint64_t value)
+{
+  ctl_fixed_put (at, value);
+  return at + ID_BYTES;
+}
+
+/* Of what is nearly always small: a branch that is guessed right is cheaper than counting bits. */
+static uint8_t *put_place (uint8_t *at, uint32_t place)
+{
+  if (place > 127)
+    return ctl_varint_put (at, place);
+  *at = (uint8_t) (place << 1 | 1);
+  return at + 1;
+}
+
+static uint8_t *put_signed (uint8_t *at, uint64_t difference)
+{
+  return ctl_varint_put (at, ctl_zigzag (difference));
+}
+
+static uint8_t *put_rare (uint8_t *at, const ctl_subtask_t *subtask)
+{
+  *at++ =
+      (uint8_t) ((subtask->error ? CTL_PACK_RARE_ERROR : 0) | (subtask->orphan ? CTL_PACK_RARE_ORPHAN : 0) |
+                 (subtask->instruction ? CTL_PACK_RARE_INSTRUCTION : 0) |
+                 (subtask->alone ? CTL_PACK_RARE_ALONE : 0) | (subtask->inside ? CTL_PACK_RARE_INSIDE : 0));
+  if (subtask->error)
+    at = ctl_varint_put (at, subtask->error);
+  if (subtask->orphan)
+    at = ctl_varint_put (at, subtask->orphan);
+  if (subtask->instruction)
+    at = ctl_varint_put (at, subtask->instruction);
+  return at;
+}
+
+static uint8_t *put_opaque (uint8_t *at, const ctl_subtask_t *subtask)
+{
+  at = ctl_varint_put (at, subtask->calls);
+  at = ctl_varint_put (at, subtask->bytes_out);
+  at = ctl_varint_put (at, subtask->bytes_in);
+  return ctl_varint_put (at, subtask->wait_ns);
 }
 
 static uint8_t *put_clock (uint8_t *at, const ctl_subtask_t *subtask)
 {
-  at = put_uint (at, subtask->host);
-  at = put_uint (at, subtask->sender_host);
-  at = put_uint (at, shift_out (subtask->shift_ns));
-  return put_uint (at, shift_out (subtask->sender_shift_ns));
+  at = ctl_varint_put (at, subtask->host);
+  at = ctl_varint_put (at, subtask->sender_host);
+  at = put_signed (at, (uint64_t) subtask->shift_ns);
+  return put_signed (at, (uint64_t) subtask->sender_shift_ns);
 }
 
-static uint8_t *put_subtask (uint8_t *at, const ctl_subtask_t *subtask, int several_hosts,
-                             const uint32_t *place)
+/* The subtask before this one that it was called by, NULL: none. */
+static const ctl_subtask_t *near_caller (const ctl_execution_t *execution, const ctl_subtask_t *subtask)
 {
-  int opaque = subtask->hop == CTL_HOP_OPAQUE, alone = subtask->alone || several_hosts;
-  at = put_array (at, (opaque  ? OPAQUE_FIELDS
-                       : alone ? ALONE_FIELDS
-                               : SUBTASK_FIELDS) +
-                          (several_hosts ? CLOCK_FIELDS : 0));
-  at = put_uint (at, subtask->id);
-  at = put_uint (at, subtask->request);
-  at = put_uint (at, subtask->caller);
-  at = put_uint (at, (uint64_t) subtask->hop);
-  at = put_uint (at, subtask->error);
-  at = put_uint (at, subtask->answered);
-  at = put_uint (at, subtask->inside);
-  at = put_uint (at, subtask->status);
-  at = put_uint (at, subtask->orphan);
-  at = put_uint (at, subtask->instruction);
-  at = put_bin16 (at, subtask->instance);
-  at = put_uint (at, subtask->pid);
-  for (int i = 0; i < 3; i++)
-    at = put_uint (at, place[i]);
-  at = put_uint (at, subtask->start_ns);
-  at = put_uint (at, subtask->end_ns - subtask->start_ns);
-  if (subtask->cpu_ns == WEFT_NS_NONE)
-    *at++ = 0xc0;
-  else
-    at = put_uint (at, subtask->cpu_ns);
-  at = put_uint (at, subtask->sent_ns);
-  at = put_uint (at, subtask->answered_ns - subtask->sent_ns);
-  if (!opaque && alone)
-    at = put_uint (at, subtask->alone);
-  if (opaque) {
-    at = put_uint (at, subtask->calls);
-    at = put_uint (at, subtask->bytes_out);
-    at = put_uint (at, subtask->bytes_in);
-    at = put_uint (at, subtask->wait_ns);
+  uint32_t parent = subtask->parent;
+  if (!subtask->caller || parent >= (uint32_t) (subtask - execution->subtasks))
+    return NULL;
+  return execution->subtasks[parent].id == subtask->caller ? &execution->subtasks[parent] : NULL;
+}
+
+static unsigned flags_of (const ctl_subtask_t *subtask, int near)
+{
+  int sides = (subtask->sent_ns | subtask->answered_ns) != 0;
+  int rare = (subtask->error | subtask->orphan | subtask->alone | subtask->inside) || subtask->instruction;
+  return (unsigned) subtask->hop | (subtask->answered ? CTL_PACK_FLAG_ANSWERED : 0) |
+         (!subtask->request                 ? 0
+          : subtask->request == subtask->id ? CTL_PACK_FLAG_LEAF
+                                            : CTL_PACK_FLAG_REQUEST) |
+         (near              ? CTL_PACK_FLAG_NEAR
+          : subtask->caller ? CTL_PACK_FLAG_CALLER
+                            : 0) |
+         (sides ? CTL_PACK_FLAG_SIDES : 0) | (subtask->cpu_ns != WEFT_NS_NONE ? CTL_PACK_FLAG_CPU : 0) |
+         (subtask->status == 200 ? CTL_PACK_FLAG_OK
+          : subtask->status      ? CTL_PACK_FLAG_STATUS
+                                 : 0) |
+         (rare ? CTL_PACK_FLAG_RARE : 0);
+}
+
+static uint8_t *put_subtask (ctl_dictionary_t *dictionary, uint8_t *at, const ctl_execution_t *execution,
+                             const ctl_subtask_t *subtask)
+{
+  const ctl_subtask_t *caller = near_caller (execution, subtask);
+  unsigned flags = flags_of (subtask, caller != NULL);
+  *at++ = (uint8_t) flags;
+  *at++ = (uint8_t) (flags >> 8);
+  at = put_fixed (at, subtask->id);
+  if (flags & CTL_PACK_FLAG_REQUEST)
+    at = put_fixed (at, subtask->request);
+  if (flags & CTL_PACK_FLAG_NEAR)
+    at = put_place (at, (uint32_t) (subtask - caller));
+  if (flags & CTL_PACK_FLAG_CALLER)
+    at = put_fixed (at, subtask->caller);
+  at = put_place (at, ctl_dictionary_who (dictionary, subtask));
+  at = put_place (at, ctl_dictionary_text (dictionary, subtask->name));
+  at = put_signed (at, subtask->start_ns - (caller ? caller : execution->subtasks)->start_ns);
+  at = ctl_varint_put (at, subtask->end_ns - subtask->start_ns);
+  if (flags & CTL_PACK_FLAG_SIDES) {
+    at = put_signed (at, subtask->start_ns - subtask->sent_ns);
+    at = put_signed (at, subtask->answered_ns - subtask->end_ns);
   }
-  return several_hosts ? put_clock (at, subtask) : at;
+  if (flags & CTL_PACK_FLAG_CPU)
+    at = ctl_varint_put (at, subtask->cpu_ns);
+  if (flags & CTL_PACK_FLAG_STATUS)
+    at = ctl_varint_put (at, subtask->status);
+  if (flags & CTL_PACK_FLAG_RARE)
+    at = put_rare (at, subtask);
+  if (subtask->hop == CTL_HOP_OPAQUE)
+    at = put_opaque (at, subtask);
+  return execution->hosts > 1 ? put_clock (at, subtask) : at;
 }
 
-static uint8_t *put_execution (uint8_t *at, const ctl_execution_t *self, const texts_t *texts)
+static uint8_t *put_head (ctl_dictionary_t *dictionary, uint8_t *at, const ctl_execution_t *execution)
 {
-  at = put_array (at, HOST_FIELDS);
-  at = put_uint (at, PACK_VERSION);
-  at = put_bin16 (at, self->task);
-  at = put_uint (at, self->truncated);
-  at = put_uint (at, self->hosts);
-  at = put_uint (at, 0); /* origin: the first text */
-  at = put_array (at, texts->count);
-  for (uint32_t i = 0; i < texts->count; i++)
-    at = put_text (at, texts->text[i], strlen (texts->text[i]));
-  at = put_array (at, self->count);
-  for (uint32_t i = 0; i < self->count; i++)
-    at = put_subtask (at, &self->subtasks[i], self->hosts > 1, texts->place + 3 * (size_t) i);
-  at = put_uint (at, self->aligned);
-  at = put_uint (at, self->clock_uncertainty_ns);
-  return put_uint (at, self->hosts > 1 || !self->count ? 0 : self->subtasks[0].host);
+  const ctl_subtask_t *first = execution->count ? execution->subtasks : NULL;
+  uint32_t host = execution->hosts > 1 || !first ? 0 : first->host;
+  *at++ = (uint8_t) ((execution->truncated ? CTL_PACK_HEAD_TRUNCATED : 0) |
+                     (execution->hosts != 1 ? CTL_PACK_HEAD_HOSTS : 0) |
+                     (execution->origin[0] ? CTL_PACK_HEAD_ORIGIN : 0) |
+                     (execution->clock_uncertainty_ns ? CTL_PACK_HEAD_UNCERTAINTY : 0) |
+                     (host ? CTL_PACK_HEAD_HOST : 0) | (execution->aligned ? CTL_PACK_HEAD_ALIGNED : 0));
+  memcpy (at, execution->task, WEFT_TASK_ID_SIZE);
+  at = put_fixed (at + WEFT_TASK_ID_SIZE, first ? first->start_ns : 0);
+  at = ctl_varint_put (at, execution->count);
+  if (execution->truncated)
+    at = ctl_varint_put (at, execution->truncated);
+  if (execution->hosts != 1)
+    at = ctl_varint_put (at, execution->hosts);
+  if (execution->origin[0])
+    at = ctl_varint_put (at, ctl_dictionary_text (dictionary, execution->origin));
+  if (execution->clock_uncertainty_ns)
+    at = ctl_varint_put (at, execution->clock_uncertainty_ns);
+  return host ? ctl_varint_put (at, host) : at;
 }
 
-static int make_room (ctl_bytes_t *to, size_t size)
+int ctl_pack_add (ctl_pack_t *self, const ctl_execution_t *execution)
 {
-  if (to->data && to->capacity - to->size >= size)
-    return 0;
-  size_t capacity = to->capacity * 2 > to->size + size ? to->capacity * 2 : to->size + size;
-  uint8_t *data = realloc (to->data, capacity);
-  if (!data)
-    return WEFT_E_NOMEM;
-  to->data = data;
-  to->capacity = capacity;
+  ctl_dictionary_t *dictionary = self->dictionary;
+  if (self->count == CTL_PACK_MOST)
+    return WEFT_E_FULL;
+  int rc = ctl_bytes_reserve (&self->bytes, TOP_BYTES + (size_t) execution->count * SUBTASK_BYTES);
+  if (rc)
+    return rc;
+  if (execution->text) /* they may stand where those of another one stood */
+    ctl_dictionary_forget (dictionary);
+  uint8_t *at = put_head (dictionary, self->bytes.data + self->bytes.size, execution);
+  for (uint32_t i = 0; i < execution->count; i++)
+    at = put_subtask (dictionary, at, execution, &execution->subtasks[i]);
+  if (execution->text)
+    ctl_dictionary_forget (dictionary);
+  rc = ctl_dictionary_failed (dictionary);
+  if (rc)
+    return rc;
+  self->bytes.size = (size_t) (at - self->bytes.data);
+  self->end[self->count++] = (uint32_t) (self->bytes.size - HEAD_ROOM);
   return 0;
 }
 
-int ctl_execution_append (const ctl_execution_t *self, ctl_bytes_t *to)
+void ctl_pack_take_back (ctl_pack_t *self)
 {
-  texts_t texts = {0};
-  int rc = texts_new (self, &texts);
-  if (rc == 0)
-    rc = make_room (to, HEAD_BYTES + texts.bytes + TAIL_BYTES + (size_t) self->count * SUBTASK_BYTES);
-  if (rc == 0)
-    to->size = (size_t) (put_execution (to->data + to->size, self, &texts) - to->data);
-  free (texts.text);
-  return rc;
+  if (self->count == 0)
+    return;
+  if (--self->count == 0) /* nor are its texts kept, which nobody counts */
+    ctl_pack_empty (self);
+  else
+    self->bytes.size = HEAD_ROOM + self->end[self->count - 1];
+}
+
+/* ---- the whole ----------------------------------------------------------------------- */
+
+/* Behind the executions, where the next one would go: nothing is moved but the dictionary. */
+int ctl_pack_finish (ctl_pack_t *self, const void **ret_data, size_t *ret_size)
+{
+  size_t skip = (CTL_PACK_MOST - self->count) * 4, size = ctl_pack_size (self);
+  int rc = ctl_bytes_reserve (&self->bytes, ctl_dictionary_size (self->dictionary));
+  if (rc)
+    return rc;
+  uint8_t *head = self->bytes.data + skip;
+  head[0] = 0x97;
+  head[1] = 2;
+  head[2] = (uint8_t) self->count;
+  head[3] = 0xff;
+  for (uint32_t i = 0; i < self->count; i++) {
+    uint32_t end = htole32 (self->end[i]);
+    memcpy (head + HEAD_BYTES + i * sizeof end, &end, sizeof end);
+  }
+  ctl_dictionary_put (self->dictionary, self->bytes.data + self->bytes.size);
+  *ret_data = head;
+  *ret_size = size;
+  return 0;
 }
 
 int ctl_execution_pack (const ctl_execution_t *self, void **ret_data, size_t *ret_size)
 {
-  ctl_bytes_t bytes = {0};
-  int rc = ctl_execution_append (self, &bytes);
-  if (rc) {
-    free (bytes.data);
-    return rc;
+  const void *data = NULL;
+  void *copy = NULL;
+  size_t size = 0;
+  ctl_pack_t *pack = ctl_pack_new ();
+  int rc = pack ? ctl_pack_add (pack, self) : WEFT_E_NOMEM;
+  if (rc == 0)
+    rc = ctl_pack_finish (pack, &data, &size);
+  if (rc == 0 && !(copy = malloc (size)))
+    rc = WEFT_E_NOMEM;
+  if (rc == 0) {
+    memcpy (copy, data, size);
+    *ret_data = copy;
+    *ret_size = size;
   }
-  *ret_data = bytes.data;
-  *ret_size = bytes.size;
-  return 0;
-}
-
-/* ---- unpacking -------------------------------------------------------------- */
-
-/* Reads one field after another; the first that is wrong makes all later ones 0. */
-typedef struct {
-  weft_cursor_t at;
-  int rc;
-  uint32_t texts;
-  const char **text;
-} unpack_t;
-
-static uint64_t number (unpack_t *self, uint64_t max)
-{
-  uint64_t value = 0;
-  if (!self->rc)
-    self->rc = weft_cursor_uint (&self->at, max, &value);
-  return value;
-}
-
-static uint64_t number_or_nil (unpack_t *self)
-{
-  if (!self->rc && self->at.at < self->at.end && *self->at.at == 0xc0) {
-    self->at.at++;
-    return WEFT_NS_NONE;
-  }
-  return number (self, UINT64_MAX);
-}
-
-static uint32_t array (unpack_t *self, uint32_t least, uint32_t most)
-{
-  uint32_t count = 0;
-  if (!self->rc)
-    self->rc = weft_cursor_array (&self->at, &count);
-  if (!self->rc && (count < least || count > most))
-    self->rc = WEFT_E_MALFORMED;
-  return self->rc ? 0 : count;
-}
-
-static void bytes16 (unpack_t *self, uint8_t out[16])
-{
-  const uint8_t *data = NULL;
-  uint32_t size = 0;
-  if (!self->rc)
-    self->rc = weft_cursor_bin (&self->at, &data, &size);
-  if (!self->rc && size != 16)
-    self->rc = WEFT_E_MALFORMED;
-  if (!self->rc)
-    memcpy (out, data, 16);
-}
-
-static const char *text (unpack_t *self)
-{
-  uint64_t place = number (self, UINT32_MAX);
-  if (!self->rc && place >= self->texts)
-    self->rc = WEFT_E_MALFORMED;
-  return self->rc ? "" : self->text[place];
-}
-
-static void skip (unpack_t *self, uint32_t count)
-{
-  while (count-- && !self->rc)
-    self->rc = weft_cursor_skip (&self->at);
-}
-
-/* Copies all texts into one block; each is terminated there. */
-static void unpack_texts (unpack_t *self, ctl_execution_t *out)
-{
-  self->texts = array (self, 1, TEXT_MAX);
-  if (self->rc)
-    return;
-  out->text = malloc (sizeof *out->text + weft_cursor_left (&self->at) + self->texts);
-  self->text = malloc (self->texts * sizeof *self->text);
-  if (!out->text || !self->text) {
-    self->rc = WEFT_E_NOMEM;
-    return;
-  }
-  out->text->next = NULL;
-  char *at = out->text->bytes;
-  for (uint32_t i = 0; i < self->texts && !self->rc; i++) {
-    const uint8_t *data;
-    uint32_t size;
-    self->rc = weft_cursor_text (&self->at, &data, &size);
-    if (self->rc)
-      break;
-    memcpy (at, data, size);
-    at[size] = 0;
-    self->text[i] = at;
-    at += size + 1;
-  }
-}
-
-static int64_t shift (unpack_t *self)
-{
-  uint64_t value = number (self, SHIFT_MAX);
-  return value & 1 ? -(int64_t) (value / 2) - 1 : (int64_t) (value / 2);
-}
-
-static void unpack_clock (unpack_t *self, ctl_subtask_t *out)
-{
-  out->host = (uint32_t) number (self, UINT32_MAX);
-  out->sender_host = (uint32_t) number (self, UINT32_MAX);
-  out->shift_ns = shift (self);
-  out->sender_shift_ns = shift (self);
-}
-
-static void unpack_subtask (unpack_t *self, ctl_subtask_t *out)
-{
-  uint32_t fields = array (self, SUBTASK_FIELDS, UINT32_MAX);
-  memset (out, 0, sizeof *out);
-  out->id = number (self, UINT64_MAX);
-  out->request = number (self, UINT64_MAX);
-  out->caller = number (self, UINT64_MAX);
-  out->hop = (ctl_hop_t) number (self, CTL_HOP_COUNT - 1);
-  out->error = (uint8_t) number (self, UINT8_MAX);
-  out->answered = (uint8_t) number (self, 1);
-  out->inside = (uint8_t) number (self, 1);
-  out->status = (uint16_t) number (self, UINT16_MAX);
-  out->orphan = (uint8_t) number (self, UINT8_MAX);
-  out->instruction = (uint32_t) number (self, UINT32_MAX);
-  bytes16 (self, out->instance);
-  out->pid = (uint32_t) number (self, UINT32_MAX);
-  out->service = text (self);
-  out->vm = text (self);
-  out->name = text (self);
-  out->start_ns = number (self, INT64_MAX);
-  out->end_ns = out->start_ns + number (self, INT64_MAX);
-  out->cpu_ns = number_or_nil (self);
-  out->sent_ns = number (self, INT64_MAX);
-  out->answered_ns = out->sent_ns + number (self, INT64_MAX);
-  uint32_t known = SUBTASK_FIELDS;
-  if (out->hop == CTL_HOP_OPAQUE && fields >= OPAQUE_FIELDS) {
-    known = OPAQUE_FIELDS;
-    out->calls = (uint32_t) number (self, UINT32_MAX);
-    out->bytes_out = number (self, UINT64_MAX);
-    out->bytes_in = number (self, UINT64_MAX);
-    out->wait_ns = number (self, INT64_MAX);
-  } else if (out->hop != CTL_HOP_OPAQUE && fields >= ALONE_FIELDS) {
-    known = ALONE_FIELDS;
-    out->alone = (uint8_t) number (self, 1);
-  }
-  if (fields >= known + CLOCK_FIELDS) {
-    known += CLOCK_FIELDS;
-    unpack_clock (self, out);
-  }
-  if (!self->rc)
-    skip (self, fields - known);
-}
-
-/* What was written before hosts were told has none. */
-static void unpack_hosts (unpack_t *self, uint32_t fields, ctl_execution_t *out)
-{
-  if (fields < HOST_FIELDS) {
-    skip (self, fields - HEAD_FIELDS);
-    return;
-  }
-  out->aligned = (uint8_t) number (self, 1);
-  out->clock_uncertainty_ns = number (self, INT64_MAX);
-  uint32_t host = (uint32_t) number (self, UINT32_MAX);
-  for (uint32_t i = 0; host && i < out->count; i++)
-    out->subtasks[i].host = out->subtasks[i].sender_host = host;
-  skip (self, fields - HOST_FIELDS);
-}
-
-static void unpack_execution (unpack_t *self, ctl_execution_t *out)
-{
-  uint32_t fields = array (self, HEAD_FIELDS, UINT32_MAX);
-  if (number (self, UINT32_MAX) > PACK_VERSION && !self->rc)
-    self->rc = WEFT_E_VERSION;
-  bytes16 (self, out->task);
-  out->truncated = (uint32_t) number (self, UINT32_MAX);
-  out->hosts = (uint32_t) number (self, UINT32_MAX);
-  uint32_t origin = (uint32_t) number (self, TEXT_MAX);
-  unpack_texts (self, out);
-  if (!self->rc && origin >= self->texts)
-    self->rc = WEFT_E_MALFORMED;
-  uint32_t count = array (self, 1, WEFT_SUBTASKS_PER_TASK_MAX);
-  if (self->rc)
-    return;
-  out->origin = self->text[origin];
-  out->subtasks = malloc (count * sizeof *out->subtasks);
-  if (!out->subtasks) {
-    self->rc = WEFT_E_NOMEM;
-    return;
-  }
-  for (; out->count < count && !self->rc; out->count++)
-    unpack_subtask (self, &out->subtasks[out->count]);
-  if (!self->rc)
-    unpack_hosts (self, fields, out);
-  if (!self->rc && self->at.at != self->at.end)
-    self->rc = WEFT_E_MALFORMED;
-}
-
-int ctl_execution_unpack (const void *data, size_t size, ctl_execution_t **ret_self)
-{
-  unpack_t unpack = {.at = {data, (const uint8_t *) data + size}};
-  ctl_execution_t *out = calloc (1, sizeof *out);
-  if (!out)
-    return WEFT_E_NOMEM;
-  out->name = out->origin = "";
-  unpack_execution (&unpack, out);
-  free (unpack.text);
-  if (!unpack.rc)
-    unpack.rc = ctl_execution_settle (out);
-  if (unpack.rc) {
-    ctl_execution_destroy (&out);
-    return unpack.rc;
-  }
-  *ret_self = out;
-  return 0;
+  ctl_pack_destroy (&pack);
+  return rc;
 }

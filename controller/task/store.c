@@ -76,7 +76,7 @@ void ctl_store_destroy (ctl_store_t **self_p)
   sqlite3_close (self->db);
   ctl_names_destroy (&self->names);
   ctl_id_table_clear (&self->table);
-  free (self->fill.bytes.data);
+  ctl_pack_destroy (&self->fill);
   free (self->seen.bytes.data);
   free (self);
   *self_p = NULL;
@@ -161,7 +161,7 @@ int ctl_store_load_tail (ctl_store_t *self)
   sqlite3_stmt *statement = self->statement[CTL_STATEMENT_BURST_OF];
   sqlite3_bind_int64 (statement, 1, INT64_MAX);
   int rc = sqlite3_step (statement);
-  self->fill.count = 0;
+  ctl_pack_empty (self->fill);
   ctl_block_forget (self);
   empty_tail (tail, rc == SQLITE_ROW ? sqlite3_column_int64 (statement, 0) : 1);
   if (rc == SQLITE_ROW && !take_tail (tail, statement))
@@ -411,15 +411,12 @@ static int merge (ctl_store_t *self, const ctl_execution_t *execution, int64_t n
   return rc;
 }
 
+/* It is in the fill already. */
 static int append (ctl_store_t *self, const ctl_execution_t *execution)
 {
   ctl_burst_t *tail = &self->tail;
-  int rc = tail->count == CTL_BURST_MAX ? next_burst (self) : 0;
   int64_t number = tail->first + tail->count;
-  if (rc == 0)
-    rc = ctl_block_add (self, execution);
-  if (rc == 0)
-    rc = summarise (self, execution, tail->sums[tail->count]);
+  int rc = summarise (self, execution, tail->sums[tail->count]);
   if (rc == 0)
     rc = ctl_id_table_add (&self->table, execution->task, number, self->oldest, number + 1);
   if (rc)
@@ -429,14 +426,23 @@ static int append (ctl_store_t *self, const ctl_execution_t *execution)
   return 0;
 }
 
+/* Whether the task is there is asked when it is packed: by then its place in the table has come. Nearly none
+ * is, and what was packed is taken back then. */
 int ctl_store_put_one (ctl_store_t *self, const ctl_execution_t *execution)
 {
   int64_t number = 0;
   int late = 0;
-  int rc = ctl_store_number_of (self, execution->task, &number, &late);
-  if (rc < 0)
+  ctl_id_table_prefetch (&self->table, execution->task);
+  int rc = self->tail.count == CTL_BURST_MAX ? next_burst (self) : 0;
+  if (rc == 0)
+    rc = ctl_block_add (self, execution);
+  if (rc)
     return rc;
-  return rc ? merge (self, execution, number, late) : append (self, execution);
+  rc = ctl_store_number_of (self, execution->task, &number, &late);
+  if (rc == 0)
+    return append (self, execution);
+  ctl_pack_take_back (self->fill);
+  return rc < 0 ? rc : merge (self, execution, number, late);
 }
 
 /* After some errors SQLite has rolled back by itself; a second ROLLBACK is harmless. Memory is as

@@ -9,7 +9,8 @@
  *      before anything is written
  *  S3  an execution with a task id that is there already is merged into it
  *  S4  a store of an older schema is carried over when it is opened, whole or not
- *      at all; what can no longer be read there is left behind
+ *      at all; what can no longer be read there is left behind. Rows of schema 3
+ *      stay as they are: new ones differ in their bytes alone
  *  S5  results do not depend on the order in which executions came */
 #ifndef CTL_STORE_H
 #define CTL_STORE_H
@@ -17,7 +18,7 @@
 #include "summary.h"
 #include "task.h"
 
-#define CTL_STORE_SCHEMA 3
+#define CTL_STORE_SCHEMA 4
 
 typedef struct ctl_store_t ctl_store_t;
 
@@ -31,7 +32,8 @@ void ctl_store_destroy (ctl_store_t **self_p);
 
 /* Rows are buffered in one transaction until commit (or 4,096 rows). A full
  * disk is WEFT_E_FULL: the transaction is rolled back, the caller keeps its
- * executions and tries again later. */
+ * executions and tries again later. An execution may go when it is put, and texts of
+ * its own with it; interned ones stay until the commit (pack.h). */
 int ctl_store_put (ctl_store_t *self, const ctl_execution_t *execution);
 int ctl_store_commit (ctl_store_t *self);
 

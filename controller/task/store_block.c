@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../common/status.h"
+#include "pack_old.h"
 #include "store_db.h"
 
 void ctl_block_forget (ctl_store_t *self)
@@ -14,62 +15,59 @@ void ctl_block_forget (ctl_store_t *self)
 
 int ctl_block_flush (ctl_store_t *self)
 {
-  ctl_block_t *fill = &self->fill;
-  if (!fill->count)
+  uint32_t count = ctl_pack_count (self->fill);
+  const void *data;
+  size_t size;
+  if (!count)
     return 0;
-  size_t head = fill->count * sizeof (uint32_t), skip = CTL_BLOCK_TASKS * sizeof (uint32_t) - head;
-  for (uint32_t i = 0; i < fill->count; i++) {
-    uint32_t end = htole32 (fill->end[i]);
-    memcpy (fill->bytes.data + skip + i * sizeof end, &end, sizeof end);
-  }
+  int rc = ctl_pack_finish (self->fill, &data, &size);
+  if (rc)
+    return rc;
   sqlite3_stmt *statement = self->statement[CTL_STATEMENT_ADD_BLOCK];
-  sqlite3_bind_int64 (statement, 1, fill->first);
-  sqlite3_bind_int64 (statement, 2, fill->count);
-  sqlite3_bind_blob64 (statement, 3, fill->bytes.data + skip, fill->bytes.size - skip, SQLITE_STATIC);
-  int rc = ctl_store_done (self, CTL_STATEMENT_ADD_BLOCK, sqlite3_step (statement));
+  sqlite3_bind_int64 (statement, 1, self->fill_first);
+  sqlite3_bind_int64 (statement, 2, count);
+  sqlite3_bind_blob64 (statement, 3, data, size, SQLITE_STATIC);
+  rc = ctl_store_done (self, CTL_STATEMENT_ADD_BLOCK, sqlite3_step (statement));
   sqlite3_clear_bindings (statement);
   if (rc == 0)
-    fill->count = 0;
+    ctl_pack_empty (self->fill);
   return rc;
 }
 
 /* The task behind the tail's last. */
 int ctl_block_add (ctl_store_t *self, const ctl_execution_t *execution)
 {
-  ctl_block_t *fill = &self->fill;
-  int rc = 0;
-  if (fill->count == CTL_BLOCK_TASKS || (fill->count && fill->bytes.size >= CTL_BLOCK_BYTES_MAX))
-    rc = ctl_block_flush (self);
-  if (rc)
-    return rc;
-  if (fill->count == 0) {
-    size_t head = CTL_BLOCK_TASKS * sizeof (uint32_t);
-    if (fill->bytes.capacity < head) {
-      free (fill->bytes.data);
-      fill->bytes =
-          (ctl_bytes_t){.data = malloc (2 * CTL_BLOCK_BYTES_MAX), .capacity = 2 * CTL_BLOCK_BYTES_MAX};
-      if (!fill->bytes.data) {
-        fill->bytes.capacity = 0;
-        return WEFT_E_NOMEM;
-      }
-    }
-    fill->bytes.size = head;
-    fill->first = self->tail.first + self->tail.count;
+  int rc = ctl_pack_add (self->fill, execution);
+  int is_full = rc == WEFT_E_FULL;
+  if (rc == 0 && ctl_pack_size (self->fill) > CTL_BLOCK_BYTES_MAX && ctl_pack_count (self->fill) > 1) {
+    ctl_pack_take_back (self->fill);
+    is_full = 1;
   }
-  rc = ctl_execution_append (execution, &fill->bytes);
-  if (rc == 0)
-    fill->end[fill->count++] = (uint32_t) (fill->bytes.size - CTL_BLOCK_TASKS * sizeof (uint32_t));
+  if (is_full) {
+    rc = ctl_block_flush (self);
+    if (rc == 0)
+      rc = ctl_pack_add (self->fill, execution);
+  }
+  if (rc == 0 && ctl_pack_count (self->fill) == 1)
+    self->fill_first = self->tail.first + self->tail.count;
   return rc;
 }
 
 /* ---- reading ----------------------------------------------------------------- */
 
+/* Whether a block of so many can be what a row holds. */
+static int is_sound (const ctl_block_t *self)
+{
+  uint32_t packed = ctl_pack_count_of (self->bytes.data, self->bytes.size);
+  return packed ? packed == self->count
+                : self->count <= CTL_BLOCK_OLD_TASKS && self->bytes.size >= self->count * sizeof (uint32_t);
+}
+
 static int keep (ctl_block_t *seen, sqlite3_stmt *statement)
 {
-  uint32_t count = (uint32_t) sqlite3_column_int64 (statement, 1);
   const uint8_t *data = sqlite3_column_blob (statement, 2);
-  size_t size = (size_t) sqlite3_column_bytes (statement, 2), head = count * sizeof (uint32_t);
-  if (!data || !count || count > CTL_BLOCK_TASKS || size < head)
+  size_t size = (size_t) sqlite3_column_bytes (statement, 2);
+  if (!data)
     return WEFT_E_MALFORMED;
   if (seen->bytes.capacity < size) {
     free (seen->bytes.data);
@@ -79,15 +77,14 @@ static int keep (ctl_block_t *seen, sqlite3_stmt *statement)
     seen->bytes.capacity = 0;
     return WEFT_E_NOMEM;
   }
-  seen->bytes.size = size - head;
-  memcpy (seen->bytes.data, data + head, size - head);
-  for (uint32_t i = 0; i < count; i++) {
-    memcpy (&seen->end[i], data + i * sizeof (uint32_t), sizeof (uint32_t));
-    seen->end[i] = le32toh (seen->end[i]);
-  }
+  seen->bytes.size = size;
+  memcpy (seen->bytes.data, data, size);
   seen->first = sqlite3_column_int64 (statement, 0);
-  seen->count = count;
-  return 0;
+  seen->count = (uint32_t) sqlite3_column_int64 (statement, 1);
+  if (is_sound (seen))
+    return 0;
+  seen->count = 0;
+  return WEFT_E_MALFORMED;
 }
 
 static int holds (const ctl_block_t *self, int64_t number)
@@ -111,6 +108,23 @@ static int read_block (ctl_store_t *self, int64_t number)
   return status || holds (&self->seen, number) ? status : WEFT_E_NOT_FOUND;
 }
 
+static size_t old_end (const ctl_block_t *self, uint32_t place)
+{
+  uint32_t end;
+  memcpy (&end, self->bytes.data + place * sizeof end, sizeof end);
+  return le32toh (end);
+}
+
+/* Of a row that schema 3 wrote. */
+static int from_old (const ctl_block_t *self, uint32_t place, ctl_execution_t **ret_execution)
+{
+  size_t head = self->count * sizeof (uint32_t);
+  size_t from = place ? old_end (self, place - 1) : 0, to = old_end (self, place);
+  return from > to || to > self->bytes.size - head
+             ? WEFT_E_MALFORMED
+             : ctl_pack_old_read (self->bytes.data + head + from, to - from, ret_execution);
+}
+
 static int from_block (ctl_store_t *self, int64_t number, ctl_execution_t **ret_execution)
 {
   int rc = read_block (self, number);
@@ -118,10 +132,9 @@ static int from_block (ctl_store_t *self, int64_t number, ctl_execution_t **ret_
     return rc;
   const ctl_block_t *seen = &self->seen;
   uint32_t place = (uint32_t) (number - seen->first);
-  uint32_t from = place ? seen->end[place - 1] : 0, to = seen->end[place];
-  return from > to || to > seen->bytes.size
-             ? WEFT_E_MALFORMED
-             : ctl_execution_unpack (seen->bytes.data + from, to - from, ret_execution);
+  return ctl_pack_count_of (seen->bytes.data, seen->bytes.size)
+             ? ctl_pack_read (seen->bytes.data, seen->bytes.size, place, ret_execution)
+             : from_old (seen, place, ret_execution);
 }
 
 static int from_late (ctl_store_t *self, int64_t number, ctl_execution_t **ret_execution)

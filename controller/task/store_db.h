@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_db: what the parts of the store share; nobody else includes it.
  *
- *   block   first, count, tasks   executions as in pack.c, numbered first, first + 1, …:
- *                                 where each ends (4 bytes each, little endian), then their bytes
+ *   block   first, count, tasks   a pack (pack.h) of executions numbered first, first + 1, …;
+ *                                 as schema 3 wrote it: where each ends (4 bytes each, little
+ *                                 endian), then their bytes (pack_old.h)
  *   late    n, data               an execution that more came for after its block was written: it counts
  *   burst   first, …, ids, sums   ids and summaries (summary.h) of tasks first, first + 1, …
  *   name    n, text               the texts that summaries number
@@ -23,16 +24,19 @@
 #include <sqlite3.h>
 
 #include "id_table.h"
+#include "pack.h"
 #include "store.h"
 
-#define CTL_STORE_WHY_MAX   256
-#define CTL_STORE_ROWS_MAX  4096u /* of one transaction */
-#define CTL_BURST_JOIN      512u  /* a burst of fewer is gone on with: an idle store gets no row a task */
-#define CTL_BURST_MAX       (CTL_BURST_JOIN + CTL_STORE_ROWS_MAX)
-#define CTL_BLOCK_TASKS     64u    /* what is read to see one of them */
-#define CTL_BLOCK_BYTES_MAX 65536u /* one that is bigger is a block alone */
-#define CTL_STORE_TELL      1000u  /* tasks carried over, then it is said */
-#define CTL_SUMMARY_LATE    1u     /* flag: its execution is in `late` */
+#define CTL_STORE_WHY_MAX  256
+#define CTL_STORE_ROWS_MAX 4096u /* of one transaction */
+#define CTL_BURST_JOIN     512u  /* a burst of fewer is gone on with: an idle store gets no row a task */
+#define CTL_BURST_MAX      (CTL_BURST_JOIN + CTL_STORE_ROWS_MAX)
+#define CTL_PAGE_BYTES     16384u
+#define CTL_BLOCK_BYTES_MAX                                                                                  \
+  (CTL_PAGE_BYTES - 64u)          /* what a row may hold to fill a page; more is a block alone */
+#define CTL_BLOCK_OLD_TASKS 64u   /* of schema 3 */
+#define CTL_STORE_TELL      1000u /* tasks carried over, then it is said */
+#define CTL_SUMMARY_LATE    1u    /* flag: its execution is in `late` */
 
 #define CTL_STATEMENT_MAP(XX)                                                                                \
   XX (ADD_BLOCK, "INSERT INTO block VALUES (?1, ?2, ?3)")                                                    \
@@ -76,12 +80,10 @@ typedef struct {
   uint8_t sums[CTL_BURST_MAX][CTL_SUMMARY_SIZE];
 } ctl_burst_t;
 
-/* A block, being filled (D2) or as it was read. `bytes` holds room for where CTL_BLOCK_TASKS end,
- * then the executions. */
+/* A block as it was read. */
 typedef struct {
   int64_t first;
   uint32_t count; /* 0: none */
-  uint32_t end[CTL_BLOCK_TASKS];
   ctl_bytes_t bytes;
 } ctl_block_t;
 
@@ -103,8 +105,9 @@ struct ctl_store_t {
   void *progress_arg;
   char why[CTL_STORE_WHY_MAX];
   ctl_burst_t tail;
-  ctl_block_t fill;
-  ctl_block_t seen; /* the one that was read last */
+  ctl_pack_t *fill;   /* D2 */
+  int64_t fill_first; /* number of its first */
+  ctl_block_t seen;   /* the one that was read last */
 };
 
 /* Remembers SQLite's words in self->why; the status of `rc`. */

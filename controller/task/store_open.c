@@ -12,7 +12,8 @@
 #include "../../common/status.h"
 #include "store_db.h"
 
-#define BUSY_MS 2000 /* another process reads or checkpoints */
+#define BUSY_MS        2000 /* another process reads or checkpoints */
+#define SCHEMA_OF_ROWS 3    /* from which on rows stay as they are (S4) */
 
 static const char schema_sql[] =
     "CREATE TABLE block (first INTEGER PRIMARY KEY, count INTEGER NOT NULL, tasks BLOB NOT NULL);"
@@ -23,7 +24,7 @@ static const char schema_sql[] =
     "CREATE TABLE IF NOT EXISTS fact (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;";
 
 /* What an older schema had is out of the way of this one's. */
-static const char *const aside_sql[CTL_STORE_SCHEMA] = {
+static const char *const aside_sql[SCHEMA_OF_ROWS] = {
     [1] = "DROP INDEX IF EXISTS task_start; DROP INDEX IF EXISTS task_instruction; "
           "ALTER TABLE task RENAME TO old_task",
     [2] = "DROP INDEX IF EXISTS task_id; ALTER TABLE task RENAME TO old_task; "
@@ -67,7 +68,7 @@ static int prepare (ctl_store_t *self)
 /* ---- from a schema before --------------------------------------------------- */
 
 /* Every task that can be read, in the order in which they came, or of their start. */
-static const char *const carry_sql[CTL_STORE_SCHEMA] = {
+static const char *const carry_sql[SCHEMA_OF_ROWS] = {
     [1] = "SELECT data, 0 FROM old_task ORDER BY start_ns, id",
     [2] = "SELECT data, (SELECT written_ns FROM old_burst WHERE first <= n ORDER BY first DESC LIMIT 1) "
           "FROM old_task ORDER BY n",
@@ -137,13 +138,15 @@ static int make_schema (ctl_store_t *self, int version)
 {
   char sql[64];
   int rc = ctl_store_run (self, "BEGIN IMMEDIATE");
-  if (rc == 0 && version)
-    rc = ctl_store_run (self, aside_sql[version]);
-  if (rc == 0)
-    rc = ctl_store_run (self, schema_sql);
+  if (rc == 0 && version < SCHEMA_OF_ROWS) {
+    if (version)
+      rc = ctl_store_run (self, aside_sql[version]);
+    if (rc == 0)
+      rc = ctl_store_run (self, schema_sql);
+  }
   if (rc == 0)
     rc = load (self);
-  if (rc == 0 && version)
+  if (rc == 0 && version && version < SCHEMA_OF_ROWS)
     rc = carry_over (self, version);
   snprintf (sql, sizeof sql, "PRAGMA user_version = %d; COMMIT", CTL_STORE_SCHEMA);
   if (rc == 0)
@@ -228,8 +231,9 @@ int ctl_store_open (const char *path, ctl_store_progress_fn *progress, void *arg
     return WEFT_E_NOMEM;
   self->progress = progress;
   self->progress_arg = arg;
-  if (ctl_id_table_init (&self->table)) {
-    free (self);
+  self->fill = ctl_pack_new ();
+  if (!self->fill || ctl_id_table_init (&self->table)) {
+    ctl_store_destroy (&self);
     return WEFT_E_NOMEM;
   }
   rc = sqlite3_open_v2 (path, &self->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);

@@ -116,18 +116,4 @@ int ctl_execution_settle (ctl_execution_t *self);
  * task, into self and settles it again. `other` is emptied, not destroyed. */
 int ctl_execution_merge (ctl_execution_t *self, ctl_execution_t *other);
 
-/* Bytes that grow at their end; data is malloc'd, NULL at first. */
-typedef struct {
-  uint8_t *data;
-  size_t size, capacity;
-} ctl_bytes_t;
-
-/* What the store and the control socket carry of an execution: msgpack, versioned
- * (pack.c). Written by hand: one goes to the store for each task, and the general
- * packer took longer than SQLite. append: behind what `to` holds, which a failure
- * leaves as it was. pack: returns malloc'd bytes. 0 or WEFT_E_NOMEM. */
-int ctl_execution_append (const ctl_execution_t *self, ctl_bytes_t *to);
-int ctl_execution_pack (const ctl_execution_t *self, void **ret_data, size_t *ret_size);
-int ctl_execution_unpack (const void *data, size_t size, ctl_execution_t **ret_self);
-
 #endif

@@ -7,6 +7,7 @@
 #include "../../common/ids.h"
 #include "../../common/status.h"
 #include "../task/links.h"
+#include "../task/pack.h"
 #include "../task/utf8.h"
 #include "html.h"
 

@@ -14,6 +14,7 @@
 #include "../../../../common/status.h"
 #include "../../../../controller/service/claims.h"
 #include "../../../../controller/service/requests.h"
+#include "../../../../controller/task/pack.h"
 
 typedef struct {
   ctl_house_t house;

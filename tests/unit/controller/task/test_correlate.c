@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "../../../../common/status.h"
+#include "../../../../controller/task/pack.h"
 #include "forest.h"
 
 #define TREES 60u

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "../../../../controller/task/pack.h"
 #include "forest.h"
 
 #define MAX     7u

@@ -15,6 +15,7 @@
 #include "../../../../common/clocks.h"
 #include "../../../../common/ids.h"
 #include "../../../../controller/task/hop_clock.h"
+#include "../../../../controller/task/pack.h"
 
 #define TASKS 400u
 #define HOSTS 3u

@@ -12,6 +12,7 @@
 #include "../../../../common/clocks.h"
 #include "../../../../common/status.h"
 #include "../../../../controller/task/analyse.h"
+#include "../../../../controller/task/pack.h"
 #include "forest.h"
 
 #define MS     1000000ull
@@ -223,28 +224,6 @@ static void test_late_parts_merge (void **state)
   }
 }
 
-/* What an older version wrote has no such leaves; what a newer one appends is stepped over. */
-static void test_the_row_grows_at_its_end (void **state)
-{
-  rows_t rows = {.rows = 0};
-  send_copies (&(const weft_report_t *){&copies[2]}, 1);
-  ctl_execution_t *execution = found ();
-  assert_int_equal (keep_row (&execution, &rows), 0);
-  ctl_execution_destroy (&execution);
-  uint8_t *row = rows.row[0];
-  /* the one subtask: an array of 24, the last four of 1, 3, 9 and 5 bytes; behind it three fields of the head */
-  uint8_t *array = memmem (row, rows.size[0], "\x91\xdc\x00\x18\x0b", 5);
-  assert_non_null (array);
-  array[3] = 20;
-  assert_int_equal (row[0], 0x9a);
-  row[0] = 0x97;
-  assert_int_equal (ctl_execution_unpack (row, rows.size[0] - (1 + 3 + 9 + 5) - (1 + 1 + 5), &execution), 0);
-  assert_int_equal (execution->subtasks[0].hop, CTL_HOP_OPAQUE);
-  assert_int_equal (execution->subtasks[0].calls, 0);
-  ctl_execution_destroy (&execution);
-  free (row);
-}
-
 /* Times, counts and ids that mean no harm only if nobody is careful. */
 static void test_hostile_numbers (void **state)
 {
@@ -332,9 +311,9 @@ int main (void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown (name, setup, teardown)
   const struct CMUnitTest tests[] = {
-      TEST (test_leaves_of_their_subtask),  TEST (test_any_order_and_twice), TEST (test_late_parts_merge),
-      TEST (test_the_row_grows_at_its_end), TEST (test_hostile_numbers),     TEST (test_rows_of_the_analysis),
-      TEST (test_bounded_like_the_others),
+      TEST (test_leaves_of_their_subtask), TEST (test_any_order_and_twice),
+      TEST (test_late_parts_merge),        TEST (test_hostile_numbers),
+      TEST (test_rows_of_the_analysis),    TEST (test_bounded_like_the_others),
   };
   return cmocka_run_group_tests (tests, NULL, NULL);
 }

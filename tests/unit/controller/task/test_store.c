@@ -192,12 +192,12 @@ static void test_a_newer_schema_is_refused (void **state)
   assert_int_equal (open_store (bench), WEFT_E_VERSION);
   char wanted[256];
   snprintf (wanted, sizeof wanted,
-            "cannot open store %s: it was written by a newer weft (schema 7, this one knows 3); "
+            "cannot open store %s: it was written by a newer weft (schema 7, this one knows 4); "
             "use that version or choose another --store",
             bench->path);
   assert_string_equal (bench->why, wanted);
   assert_null (bench->store);
-  run_sql (bench->path, "PRAGMA user_version = 3"); /* nothing was written: S2 */
+  run_sql (bench->path, "PRAGMA user_version = 4"); /* nothing was written: S2 */
   assert_int_equal (open_store (bench), 0);
   assert_int_equal (count_in (bench, 0, 0, UINT64_MAX), TREES);
 }
@@ -277,8 +277,9 @@ static void test_a_damaged_task_hides_no_other (void **state)
   bench_t *bench = *state;
   put_all (bench);
   ctl_store_destroy (&bench->store);
-  /* one byte, the version of the first task: behind where the 40 end */
-  run_sql (bench->path, "UPDATE block SET tasks = substr (tasks, 1, 161) || x'7f' || substr (tasks, 163)");
+  /* one byte, what follows in the first task: behind the head and where each ends */
+  run_sql (bench->path, "UPDATE block SET tasks = substr (tasks, 1, 4 + 4 * count) || x'7f' || "
+                        "substr (tasks, 6 + 4 * count) WHERE first = 1");
   assert_int_equal (open_store (bench), 0);
   assert_int_equal (count_in (bench, 0, 0, UINT64_MAX), TREES - 1);
   put_all (bench);

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "pack_v1.h"
+
 /* As schema 1 wrote it. */
 static const char schema_1[] =
     "CREATE TABLE task (id BLOB PRIMARY KEY, instruction INTEGER NOT NULL, kind INTEGER NOT NULL, "
@@ -37,9 +39,8 @@ static void write_schema (stored_t *self, const char *schema, const char *insert
   assert_int_equal (sqlite3_exec (db, schema, NULL, NULL, NULL), SQLITE_OK);
   assert_int_equal (sqlite3_prepare_v2 (db, insert_sql, -1, &insert, NULL), SQLITE_OK);
   for (uint32_t i = 0; i < self->count; i++) {
-    void *data;
     size_t size;
-    assert_int_equal (ctl_execution_pack (self->execution[i], &data, &size), 0);
+    void *data = v1_pack (self->execution[i], 0, &size);
     sqlite3_bind_blob (insert, 1, self->execution[i]->task, 16, SQLITE_STATIC);
     sqlite3_bind_int64 (insert, 2, (int64_t) self->execution[i]->start_ns);
     sqlite3_bind_blob (insert, 3, data, i == 3 ? 5 : (int) size, SQLITE_STATIC); /* one is damaged */
@@ -49,6 +50,113 @@ static void write_schema (stored_t *self, const char *schema, const char *insert
   }
   sqlite3_finalize (insert);
   sqlite3_close (db);
+}
+
+/* What schema 3 had in the place of what is there: one block, and of task 5 more that came late. */
+static void write_schema_3 (stored_t *self)
+{
+  sqlite3 *db;
+  sqlite3_stmt *update;
+  uint8_t *block = NULL;
+  uint32_t ends[STORED_TREES] = {0};
+  size_t used = 0;
+  assert_int_equal (stored_open (self), 0);
+  stored_put_all (self);
+  assert_int_equal (ctl_store_put (self->store, self->execution[5]), 0);
+  ctl_store_destroy (&self->store);
+  for (uint32_t i = 0; i < self->count; i++) {
+    size_t size;
+    void *data = v1_pack (self->execution[i], 0, &size);
+    block = realloc (block, used + size);
+    assert_non_null (block);
+    memcpy (block + used, data, size);
+    used += size;
+    ends[i] = htole32 ((uint32_t) used);
+    free (data);
+  }
+  uint8_t *tasks = malloc (sizeof ends + used);
+  if (!block || !tasks)
+    abort ();
+  memcpy (tasks, ends, sizeof ends);
+  memcpy (tasks + sizeof ends, block, used);
+  assert_int_equal (sqlite3_open (self->path, &db), SQLITE_OK);
+  assert_int_equal (
+      sqlite3_exec (db, "DELETE FROM block WHERE first > 1; PRAGMA user_version = 3", NULL, NULL, NULL),
+      SQLITE_OK);
+  assert_int_equal (sqlite3_prepare_v2 (db, "UPDATE block SET count = ?1, tasks = ?2", -1, &update, NULL),
+                    SQLITE_OK);
+  sqlite3_bind_int64 (update, 1, STORED_TREES);
+  sqlite3_bind_blob64 (update, 2, tasks, sizeof ends + used, SQLITE_STATIC);
+  assert_int_equal (sqlite3_step (update), SQLITE_DONE);
+  sqlite3_finalize (update);
+  size_t from = le32toh (ends[4]), to = le32toh (ends[5]);
+  assert_int_equal (sqlite3_prepare_v2 (db, "UPDATE late SET data = ?1", -1, &update, NULL), SQLITE_OK);
+  sqlite3_bind_blob64 (update, 1, block + from, to - from, SQLITE_STATIC);
+  assert_int_equal (sqlite3_step (update), SQLITE_DONE);
+  assert_int_equal (sqlite3_changes (db), 1);
+  sqlite3_finalize (update);
+  sqlite3_close (db);
+  free (tasks);
+  free (block);
+}
+
+/* The blob of block 1 as digits, to be freed. */
+static char *first_block (const stored_t *self)
+{
+  sqlite3 *db;
+  sqlite3_stmt *select;
+  assert_int_equal (sqlite3_open (self->path, &db), SQLITE_OK);
+  assert_int_equal (
+      sqlite3_prepare_v2 (
+          db, "SELECT hex (tasks) || (SELECT hex (data) FROM late WHERE n = 6) FROM block WHERE first = 1",
+          -1, &select, NULL),
+      SQLITE_OK);
+  assert_int_equal (sqlite3_step (select), SQLITE_ROW);
+  char *digits = strdup ((const char *) sqlite3_column_text (select, 0));
+  sqlite3_finalize (select);
+  sqlite3_close (db);
+  return digits;
+}
+
+/* Rows stay as they are and are read; new ones, late ones and merged ones stand beside them. */
+static void test_schema_3_is_gone_on_with (void **state)
+{
+  stored_t *self = *state;
+  write_schema_3 (self);
+  char *before = first_block (self);
+  for (int again = 0; again < 2; again++) {
+    assert_int_equal (stored_open (self), 0);
+    for (uint32_t i = 0; i < self->count; i++) {
+      char hex[33] = "";
+      ctl_execution_t *found = NULL, *packed = NULL;
+      uint32_t count = 0;
+      size_t size;
+      void *data = v1_pack (self->execution[i], 0, &size);
+      weft_hex_put (hex, self->execution[i]->task, 16);
+      assert_int_equal (ctl_store_find (self->store, hex, &found, &count), 0);
+      assert_int_equal (ctl_execution_unpack (data, size, &packed), 0);
+      any_same (packed, found);
+      ctl_execution_destroy (&found);
+      ctl_execution_destroy (&packed);
+      free (data);
+    }
+    assert_int_equal (stored_number (self), STORED_TREES);
+    ctl_store_destroy (&self->store);
+  }
+  char *after = first_block (self);
+  assert_string_equal (before, after);
+  assert_int_equal (stored_open (self), 0);
+  ctl_execution_t *one = self->execution[0];
+  assert_int_equal (ctl_store_put (self->store, one), 0); /* once more: a late row of now */
+  memset (one->task, 0x77, sizeof one->task);
+  assert_int_equal (ctl_store_put (self->store, one), 0); /* a new block */
+  assert_int_equal (ctl_store_commit (self->store), 0);
+  assert_int_equal (stored_number (self), STORED_TREES + 1);
+  ctl_store_destroy (&self->store);
+  assert_int_equal (stored_open (self), 0);
+  assert_int_equal (stored_number (self), STORED_TREES + 1);
+  free (before);
+  free (after);
 }
 
 static void carried_over (stored_t *self)
@@ -194,9 +302,8 @@ int main (void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown (name, stored_setup, stored_teardown)
   const struct CMUnitTest tests[] = {
-      TEST (test_schema_1_is_carried_over),
-      TEST (test_schema_2_is_carried_over),
-      TEST (test_a_long_carrying_over_says_how_far_it_is),
+      TEST (test_schema_1_is_carried_over), TEST (test_schema_2_is_carried_over),
+      TEST (test_schema_3_is_gone_on_with), TEST (test_a_long_carrying_over_says_how_far_it_is),
       TEST (test_torn_and_damaged_files),
   };
   return cmocka_run_group_tests (tests, NULL, NULL);

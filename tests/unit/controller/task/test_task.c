@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "../../../../common/status.h"
+#include "../../../../controller/task/pack.h"
 #include "forest.h"
 
 #define MS WEFT_NS_PER_MS
@@ -279,7 +280,7 @@ static void test_damaged_bytes (void **state)
         ctl_execution_destroy (&out);
       free (copy);
     }
-  ((uint8_t *) data)[1] = 2; /* the version */
+  ((uint8_t *) data)[1] = 3; /* the version */
   assert_int_equal (ctl_execution_unpack (data, size, &out), WEFT_E_VERSION);
   free (data);
   ctl_execution_destroy (&self);

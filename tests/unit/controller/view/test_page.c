@@ -5,6 +5,7 @@
 
 #include "../../../../common/ids.h"
 #include "../../../../common/status.h"
+#include "../../../../controller/task/pack.h"
 #include "../../../../controller/view/page.h"
 
 typedef struct {
