@@ -400,13 +400,40 @@ static uint64_t load_raw (const uint8_t *at)
 static int is_common_form (const uint8_t *at)
 {
   /* dc 00 10 kind ce …  |  . reason<80 error<80 cd . . ce .  |  . . . ce … */
-  uint64_t diff = (load_raw (at) ^ 0x000000ce001000dcull) & 0x000000ff00ffffffull;
+  uint64_t diff = (load_raw (at) ^ 0x000000ce000000dcull) & 0x000000ff0000ffffull;
   diff |= (load_raw (at + 8) ^ 0x00ce0000cd000000ull) & 0x00ff0000ff808000ull;
   diff |= (load_raw (at + 16) ^ 0x00000000ce000000ull) & 0x00000000ff000000ull;
   diff |= (uint64_t) ((at[AT_TASK - 2] ^ 0xc4) | (at[AT_TASK - 1] ^ 16));
   diff |= (uint64_t) ((at[AT_REQUEST - 1] ^ 0xcf) | (at[AT_SUBTASK - 1] ^ 0xcf));
   diff |= (uint64_t) ((at[AT_START - 1] ^ 0xcf) | (at[AT_END - 1] ^ 0xcf));
-  return diff == 0 && at[AT_KIND] >= WEFT_REPORT_CAPTURE && at[AT_KIND] <= WEFT_REPORT_BARE;
+  diff |= at[AT_KIND - 1] ^ (at[AT_KIND] == WEFT_REPORT_OPAQUE ? OPAQUE_FIELDS : REPORT_FIELDS);
+  return diff == 0 && at[AT_KIND] >= WEFT_REPORT_CAPTURE && at[AT_KIND] <= WEFT_REPORT_OPAQUE;
+}
+
+/* What lies behind an address as our writer packs it; NULL: it is in another form. */
+static const uint8_t *read_address (const uint8_t *at, weft_address_t *ret_address)
+{
+  if (at[0] != 0xc4 || (at[1] != ADDRESS_SIZE && at[1] != 0))
+    return NULL;
+  if (at[1] == 0)
+    memset (ret_address, 0, sizeof (*ret_address));
+  else
+    load_address (at + 2, ret_address);
+  return at + 2 + at[1];
+}
+
+/* Likewise, what an opaque report has at its end. */
+static const uint8_t *read_common_opaque (const uint8_t *at, const uint8_t *end, weft_report_t *report)
+{
+  if ((size_t) (end - at) < OPAQUE_SIZE ||
+      ((at[0] ^ 0xcf) | (at[9] ^ 0xcf) | (at[18] ^ 0xcf) | (at[27] ^ 0xcf)))
+    return NULL;
+  uint64_t calls = weft_load_u64 (at + 1);
+  report->opaque.calls = (uint32_t) calls;
+  report->opaque.bytes_out = weft_load_u64 (at + 10);
+  report->opaque.bytes_in = weft_load_u64 (at + 19);
+  report->opaque.wait_ns = weft_load_u64 (at + 28);
+  return calls > UINT32_MAX ? NULL : at + OPAQUE_SIZE;
 }
 
 /* The processor fetches ahead by itself, but not beyond a page: frames of a journal are on many. Nothing
@@ -426,11 +453,15 @@ static int read_common (weft_batch_reader_t *self, weft_report_t *report)
     return 0;
   fetch_ahead (at);
   int no_cpu = at[AT_CPU] == 0xc0;
-  const uint8_t *tail = at + AT_CPU + (no_cpu ? 1 : 9);
-  if ((!no_cpu && at[AT_CPU] != 0xcf) || ((tail[0] ^ 0xc4) | (tail[1] ^ ADDRESS_SIZE) | (tail[21] ^ 0xc4) |
-                                          (tail[22] ^ ADDRESS_SIZE) | (tail[42] ^ 0xcd)))
+  if (!no_cpu && at[AT_CPU] != 0xcf)
     return 0;
-  if (name_report (self, weft_load_u16 (tail + 43), report) < 0)
+  const uint8_t *tail = read_address (at + AT_CPU + (no_cpu ? 1 : 9), &report->local);
+  if (!tail || !(tail = read_address (tail, &report->peer)) || *tail != 0xcd)
+    return 0;
+  const uint8_t *behind = tail + 3;
+  if (at[AT_KIND] == WEFT_REPORT_OPAQUE && !(behind = read_common_opaque (behind, self->end, report)))
+    return 0;
+  if (name_report (self, weft_load_u16 (tail + 1), report) < 0)
     return WEFT_E_MALFORMED;
   report->kind = at[AT_KIND];
   report->error = at[AT_ERROR];
@@ -446,10 +477,8 @@ static int read_common (weft_batch_reader_t *self, weft_report_t *report)
   report->start_ns = weft_load_u64 (at + AT_START);
   report->end_ns = weft_load_u64 (at + AT_END);
   report->cpu_ns = no_cpu ? WEFT_NS_NONE : weft_load_u64 (at + AT_CPU + 1);
-  load_address (tail + 2, &report->local);
-  load_address (tail + 23, &report->peer);
   check_numbers (report, &self->skipped);
-  self->at = tail + TAIL_SIZE;
+  self->at = behind;
   return 1;
 }
 
