@@ -7,12 +7,12 @@
 #include "../../common/status.h"
 #include "varint.h"
 
-#define WHO_BYTES (WEFT_UUID_SIZE + 3u * CTL_VARINT_MOST)
-#define TEXT_BITS 9u /* a block of tasks has a few dozen texts */
-#define WHO_BITS  7u
-#define TEXTS     (1u << TEXT_BITS)
-#define WHOS      (1u << WHO_BITS)
-#define PROBES    8u /* beyond, one of them gives way (Y3) */
+#define RESOURCE_BYTES (WEFT_UUID_SIZE + 3u * CTL_VARINT_MOST)
+#define TEXT_BITS      9u /* a block of tasks has a few dozen texts */
+#define RESOURCE_BITS  7u
+#define TEXTS          (1u << TEXT_BITS)
+#define RESOURCES      (1u << RESOURCE_BITS)
+#define PROBES         8u /* beyond, one of them gives way (Y3) */
 
 /* Known by where it is. A slot of another turn is free. */
 typedef struct {
@@ -24,7 +24,7 @@ typedef struct {
   uint64_t instance[WEFT_UUID_SIZE / 8];
   const char *service, *vm;
   uint32_t pid, turn, place;
-} who_slot_t;
+} resource_slot_t;
 
 /* Known by what it says. A slot of a turn of before the dictionary was emptied is free. */
 typedef struct {
@@ -36,17 +36,17 @@ typedef struct {
   uint64_t instance[WEFT_UUID_SIZE / 8];
   uint32_t pid, service, vm;
   uint32_t turn, place;
-} said_who_t;
+} said_resource_t;
 
 struct ctl_dictionary_t {
-  ctl_bytes_t texts, whos; /* as ctl_dictionary_put gives them */
-  uint32_t text_count, who_count;
+  ctl_bytes_t texts, resources; /* as ctl_dictionary_put gives them */
+  uint32_t text_count, resource_count;
   uint32_t begun, turn;
   int rc;
   text_slot_t text[TEXTS];
-  who_slot_t who[WHOS];
+  resource_slot_t resource[RESOURCES];
   said_text_t said_text[TEXTS];
-  said_who_t said_who[WHOS];
+  said_resource_t said_resource[RESOURCES];
 };
 
 int ctl_bytes_reserve (ctl_bytes_t *self, size_t size)
@@ -76,7 +76,7 @@ void ctl_dictionary_destroy (ctl_dictionary_t **self_p)
   if (!self)
     return;
   free (self->texts.data);
-  free (self->whos.data);
+  free (self->resources.data);
   free (self);
   *self_p = NULL;
 }
@@ -86,9 +86,9 @@ void ctl_dictionary_forget (ctl_dictionary_t *self)
   if (++self->turn)
     return;
   memset (self->text, 0, sizeof self->text);
-  memset (self->who, 0, sizeof self->who);
+  memset (self->resource, 0, sizeof self->resource);
   memset (self->said_text, 0, sizeof self->said_text);
-  memset (self->said_who, 0, sizeof self->said_who);
+  memset (self->said_resource, 0, sizeof self->said_resource);
   self->begun = self->turn = 1;
 }
 
@@ -96,8 +96,8 @@ void ctl_dictionary_empty (ctl_dictionary_t *self)
 {
   ctl_dictionary_forget (self);
   self->begun = self->turn;
-  self->text_count = self->who_count = 0;
-  self->texts.size = self->whos.size = 0;
+  self->text_count = self->resource_count = 0;
+  self->texts.size = self->resources.size = 0;
 }
 
 int ctl_dictionary_failed (ctl_dictionary_t *self)
@@ -167,60 +167,61 @@ uint32_t ctl_dictionary_text (ctl_dictionary_t *self, const char *text)
   return slot.place;
 }
 
-/* ---- whos ----------------------------------------------------------------------------- */
+/* ---- resources ----------------------------------------------------------------------------- */
 
-static uint32_t add_who (ctl_dictionary_t *self, const said_who_t *who)
+static uint32_t add_resource (ctl_dictionary_t *self, const said_resource_t *resource)
 {
-  if (ctl_bytes_reserve (&self->whos, WHO_BYTES)) {
+  if (ctl_bytes_reserve (&self->resources, RESOURCE_BYTES)) {
     self->rc = WEFT_E_NOMEM;
     return 0;
   }
-  uint8_t *at = self->whos.data + self->whos.size;
-  memcpy (at, who->instance, WEFT_UUID_SIZE);
-  at = ctl_varint_put (at + WEFT_UUID_SIZE, who->pid);
-  at = ctl_varint_put (at, who->service);
-  at = ctl_varint_put (at, who->vm);
-  self->whos.size = (size_t) (at - self->whos.data);
-  return self->who_count++;
+  uint8_t *at = self->resources.data + self->resources.size;
+  memcpy (at, resource->instance, WEFT_UUID_SIZE);
+  at = ctl_varint_put (at + WEFT_UUID_SIZE, resource->pid);
+  at = ctl_varint_put (at, resource->service);
+  at = ctl_varint_put (at, resource->vm);
+  self->resources.size = (size_t) (at - self->resources.data);
+  return self->resource_count++;
 }
 
 static uint32_t by_what_they_say (ctl_dictionary_t *self, const ctl_subtask_t *subtask)
 {
-  said_who_t key = {.pid = subtask->pid,
-                    .service = ctl_dictionary_text (self, subtask->service),
-                    .vm = ctl_dictionary_text (self, subtask->vm),
-                    .turn = self->turn};
+  said_resource_t key = {.pid = subtask->pid,
+                         .service = ctl_dictionary_text (self, subtask->service),
+                         .vm = ctl_dictionary_text (self, subtask->vm),
+                         .turn = self->turn};
   memcpy (key.instance, subtask->instance, WEFT_UUID_SIZE);
-  uint32_t home = mixed (key.instance[0] ^ key.instance[1] ^ key.service, WHO_BITS), at = home;
-  for (uint32_t n = 0; n < PROBES && self->said_who[at].turn >= self->begun; n++) {
-    const said_who_t *slot = &self->said_who[at];
+  uint32_t home = mixed (key.instance[0] ^ key.instance[1] ^ key.service, RESOURCE_BITS), at = home;
+  for (uint32_t n = 0; n < PROBES && self->said_resource[at].turn >= self->begun; n++) {
+    const said_resource_t *slot = &self->said_resource[at];
     if (slot->instance[0] == key.instance[0] && slot->instance[1] == key.instance[1] &&
         slot->pid == key.pid && slot->service == key.service && slot->vm == key.vm)
       return slot->place;
-    at = (at + 1) & (WHOS - 1);
+    at = (at + 1) & (RESOURCES - 1);
   }
-  key.place = add_who (self, &key);
+  key.place = add_resource (self, &key);
   if (!self->rc)
-    self->said_who[self->said_who[at].turn >= self->begun ? home : at] = key;
+    self->said_resource[self->said_resource[at].turn >= self->begun ? home : at] = key;
   return key.place;
 }
 
-uint32_t ctl_dictionary_who (ctl_dictionary_t *self, const ctl_subtask_t *subtask)
+uint32_t ctl_dictionary_resource (ctl_dictionary_t *self, const ctl_subtask_t *subtask)
 {
   uint64_t instance[WEFT_UUID_SIZE / 8];
   memcpy (instance, subtask->instance, WEFT_UUID_SIZE);
-  uint32_t home = mixed (instance[0] ^ instance[1] ^ (uintptr_t) subtask->service, WHO_BITS), at = home;
-  for (uint32_t n = 0; n < PROBES && self->who[at].turn == self->turn; n++) {
-    const who_slot_t *slot = &self->who[at];
+  uint32_t home = mixed (instance[0] ^ instance[1] ^ (uintptr_t) subtask->service, RESOURCE_BITS), at = home;
+  for (uint32_t n = 0; n < PROBES && self->resource[at].turn == self->turn; n++) {
+    const resource_slot_t *slot = &self->resource[at];
     if (slot->instance[0] == instance[0] && slot->instance[1] == instance[1] &&
         slot->service == subtask->service && slot->vm == subtask->vm && slot->pid == subtask->pid)
       return slot->place;
-    at = (at + 1) & (WHOS - 1);
+    at = (at + 1) & (RESOURCES - 1);
   }
-  who_slot_t slot = {{instance[0], instance[1]}, subtask->service, subtask->vm, subtask->pid, self->turn, 0};
+  resource_slot_t slot = {
+      {instance[0], instance[1]}, subtask->service, subtask->vm, subtask->pid, self->turn, 0};
   slot.place = by_what_they_say (self, subtask);
   if (!self->rc)
-    self->who[self->who[at].turn == self->turn ? home : at] = slot;
+    self->resource[self->resource[at].turn == self->turn ? home : at] = slot;
   return slot.place;
 }
 
@@ -228,8 +229,8 @@ uint32_t ctl_dictionary_who (ctl_dictionary_t *self, const ctl_subtask_t *subtas
 
 size_t ctl_dictionary_size (const ctl_dictionary_t *self)
 {
-  return ctl_varint_size (self->text_count) + self->texts.size + ctl_varint_size (self->who_count) +
-         self->whos.size;
+  return ctl_varint_size (self->text_count) + self->texts.size + ctl_varint_size (self->resource_count) +
+         self->resources.size;
 }
 
 static uint8_t *put (uint8_t *at, uint32_t count, const ctl_bytes_t *bytes)
@@ -244,5 +245,5 @@ static uint8_t *put (uint8_t *at, uint32_t count, const ctl_bytes_t *bytes)
 
 void ctl_dictionary_put (const ctl_dictionary_t *self, uint8_t *at)
 {
-  put (put (at, self->text_count, &self->texts), self->who_count, &self->whos);
+  put (put (at, self->text_count, &self->texts), self->resource_count, &self->resources);
 }

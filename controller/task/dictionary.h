@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dictionary: the texts of a pack, and its whos (instance, pid, service, vm), each
+/* dictionary: the texts of a pack, and its resources (instance, pid, service, vm), each
  * once and with a number. Most texts are interned, so they are known by where they
  * are; one that is not known so is looked for by what it says. Tables are small and
  * of fixed size, and nothing is cleared for the next pack.
@@ -28,7 +28,7 @@ void ctl_dictionary_empty (ctl_dictionary_t *self);
 void ctl_dictionary_forget (ctl_dictionary_t *self);
 /* Their numbers; without memory any, and ctl_dictionary_failed says so, once. */
 uint32_t ctl_dictionary_text (ctl_dictionary_t *self, const char *text);
-uint32_t ctl_dictionary_who (ctl_dictionary_t *self, const ctl_subtask_t *subtask);
+uint32_t ctl_dictionary_resource (ctl_dictionary_t *self, const ctl_subtask_t *subtask);
 int ctl_dictionary_failed (ctl_dictionary_t *self);
 /* Its bytes (pack.h), and how many. */
 size_t ctl_dictionary_size (const ctl_dictionary_t *self);

@@ -10,6 +10,7 @@
 
 #define BLOCK_SIZE 65536u /* texts are small: one allocation serves hundreds */
 #define ID_MORE    1u
+_Static_assert(CTL_NAMES_LATELY == 64, "found by 6 bits");
 
 typedef struct block_t {
   struct block_t *next;
@@ -124,6 +125,21 @@ int ctl_names_id (ctl_names_t *self, const char *text, size_t size, uint32_t *re
   self->text[self->count] = kept;
   *ret_id = self->count++;
   self->slot[at] = *ret_id + 1;
+  return 0;
+}
+
+int ctl_names_again (ctl_names_t *self, ctl_names_lately_t *lately, const char *text, uint32_t *ret_id)
+{
+  if (!lately)
+    return ctl_names_id (self, text, strlen (text), ret_id);
+  size_t at = (uint64_t) (uintptr_t) text * 0x9e3779b97f4a7c15ull >> 58;
+  if (lately->text[at] != text) {
+    int rc = ctl_names_id (self, text, strlen (text), &lately->id[at]);
+    lately->text[at] = rc ? NULL : text;
+    if (rc)
+      return rc;
+  }
+  *ret_id = lately->id[at];
   return 0;
 }
 

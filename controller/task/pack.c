@@ -158,7 +158,7 @@ static uint8_t *put_subtask (ctl_dictionary_t *dictionary, uint8_t *at, const ct
     at = put_place (at, (uint32_t) (subtask - caller));
   if (flags & CTL_PACK_FLAG_CALLER)
     at = put_fixed (at, subtask->caller);
-  at = put_place (at, ctl_dictionary_who (dictionary, subtask));
+  at = put_place (at, ctl_dictionary_resource (dictionary, subtask));
   at = put_place (at, ctl_dictionary_text (dictionary, subtask->name));
   at = put_signed (at, subtask->start_ns - (caller ? caller : execution->subtasks)->start_ns);
   at = ctl_varint_put (at, subtask->end_ns - subtask->start_ns);

@@ -8,13 +8,13 @@
  *               where each execution ends, counted from the first (4 bytes each, little endian)
  *               executions
  *               dictionary: texts (number), each its size (number) and its bytes
- *                           whos (number), each: instance (16 bytes), pid, places of service and vm in texts
+ *                           resources (number), each: instance (16 bytes), pid, places of service and vm in texts
  *   execution   what follows (CTL_PACK_HEAD, 1 byte), task (16 bytes), start of its first subtask (8 bytes)
  *               , count of subtasks (number) , the numbers that follow, in the order of CTL_PACK_HEAD
  *               , subtasks
  *   subtask     its hop and what follows (CTL_PACK_FLAG, 2 bytes), id (8 bytes) , request (8 bytes)
  *               , caller: how many subtasks before this one (number), or 8 bytes
- *               , places of its who and its name , start (after its near caller's, else the first's), duration
+ *               , places of its resource and its name , start (after its near caller's, else the first's), duration
  *               , sent (before start), answered (after end) , cpu , status
  *               , what is rare (CTL_PACK_RARE, 1 byte) and follows
  *               , of an opaque leaf: calls, bytes out, bytes in, wait

@@ -260,7 +260,7 @@ static int summarise (ctl_store_t *self, const ctl_execution_t *execution, uint8
 {
   ctl_summary_t summary;
   ctl_summary_of (execution, &summary);
-  int rc = ctl_summary_put (&summary, self->names, out);
+  int rc = ctl_summary_put (&summary, self->names, execution->text ? NULL : &self->lately, out);
   uint32_t most = ctl_names_count (self->names);
   self->names_seen = most > self->names_seen ? most : self->names_seen;
   if (summary.instruction > self->last_instruction)
@@ -454,6 +454,7 @@ static void roll_back (ctl_store_t *self)
   sqlite3_exec (self->db, "ROLLBACK", NULL, NULL, NULL);
   self->rows = 0;
   self->begun = 0;
+  self->lately = (ctl_names_lately_t){0};
   self->saved_instruction = 0;
   self->names_saved = self->names_committed;
   if (ctl_store_load_tail (self))
@@ -493,6 +494,7 @@ int ctl_store_commit (ctl_store_t *self)
   }
   self->rows = 0;
   self->begun = 0;
+  self->lately = (ctl_names_lately_t){0};
   self->names_committed = self->names_saved;
   return 0;
 }

@@ -94,6 +94,7 @@ struct ctl_store_t {
   int begun;     /* one is open */
   ctl_names_t *names;
   uint32_t names_saved, names_committed, names_seen; /* D3 */
+  ctl_names_lately_t lately;                         /* since the last commit */
   uint32_t last_instruction, saved_instruction;
   ctl_id_table_t table;           /* D5 */
   int64_t oldest;                 /* number of the first task */

@@ -35,14 +35,15 @@ static uint8_t *put_64 (uint8_t *at, uint64_t value)
   return at + sizeof value;
 }
 
-int ctl_summary_put (const ctl_summary_t *self, ctl_names_t *names, uint8_t out[CTL_SUMMARY_SIZE])
+int ctl_summary_put (const ctl_summary_t *self, ctl_names_t *names, ctl_names_lately_t *lately,
+                     uint8_t out[CTL_SUMMARY_SIZE])
 {
   uint32_t name, service, origin;
-  int rc = ctl_names_id (names, self->name, strlen (self->name), &name);
+  int rc = ctl_names_again (names, lately, self->name, &name);
   if (rc == 0)
-    rc = ctl_names_id (names, self->service, strlen (self->service), &service);
+    rc = ctl_names_again (names, lately, self->service, &service);
   if (rc == 0)
-    rc = ctl_names_id (names, self->origin, strlen (self->origin), &origin);
+    rc = ctl_names_again (names, lately, self->origin, &origin);
   if (rc)
     return rc;
   uint8_t *at = put_64 (out, self->start_ns);

@@ -34,8 +34,9 @@ typedef struct {
 
 /* Borrows the execution's texts. */
 void ctl_summary_of (const ctl_execution_t *execution, ctl_summary_t *ret_summary);
-/* Texts become numbers of `names`; flags are 0. WEFT_E_NOMEM. */
-int ctl_summary_put (const ctl_summary_t *self, ctl_names_t *names, uint8_t out[CTL_SUMMARY_SIZE]);
+/* Texts become numbers of `names`, by way of `lately`, which may be NULL; flags are 0. WEFT_E_NOMEM. */
+int ctl_summary_put (const ctl_summary_t *self, ctl_names_t *names, ctl_names_lately_t *lately,
+                     uint8_t out[CTL_SUMMARY_SIZE]);
 /* Any bytes give a summary; what is out of its range is brought back into it. */
 void ctl_summary_get (const uint8_t task[WEFT_TASK_ID_SIZE], const uint8_t in[CTL_SUMMARY_SIZE],
                       const ctl_names_t *names, ctl_summary_t *ret_self);

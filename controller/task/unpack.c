@@ -10,11 +10,11 @@
 #include "text.h"
 #include "varint.h"
 
-#define HEAD_BYTES    4u
-#define SUBTASK_LEAST 14u /* flags, id, who, name, start, duration */
-#define TEXT_LEAST    1u
-#define WHO_LEAST     (WEFT_UUID_SIZE + 3u)
-#define PLACES        3u /* of a subtask: service, vm, name */
+#define HEAD_BYTES     4u
+#define SUBTASK_LEAST  14u /* flags, id, resource, name, start, duration */
+#define TEXT_LEAST     1u
+#define RESOURCE_LEAST (WEFT_UUID_SIZE + 3u)
+#define PLACES         3u /* of a subtask: service, vm, name */
 
 typedef struct {
   const uint8_t *at;
@@ -25,15 +25,15 @@ typedef struct {
 typedef struct {
   const uint8_t *instance;
   uint32_t pid, service, vm;
-} who_t;
+} resource_t;
 
 /* Reads one field after another; the first that is wrong makes all later ones 0. */
 typedef struct {
   weft_cursor_t at;
   int rc;
   text_t *text;
-  who_t *who;
-  uint32_t texts, whos, origin;
+  resource_t *resource;
+  uint32_t texts, resources, origin;
   uint32_t *place; /* PLACES of each subtask */
   size_t bytes;    /* of the texts that are asked for, each with its end */
 } unpack_t;
@@ -112,16 +112,16 @@ static uint32_t text_place (unpack_t *self)
 
 static void read_whos (unpack_t *self)
 {
-  self->whos = count_of (self, WHO_LEAST);
-  self->who = malloc ((self->whos + 1) * sizeof *self->who);
-  if (!self->who)
+  self->resources = count_of (self, RESOURCE_LEAST);
+  self->resource = malloc ((self->resources + 1) * sizeof *self->resource);
+  if (!self->resource)
     self->rc = WEFT_E_NOMEM;
-  for (uint32_t i = 0; i < self->whos && !self->rc; i++) {
-    who_t *who = &self->who[i];
-    who->instance = raw (self, WEFT_UUID_SIZE);
-    who->pid = number_32 (self);
-    who->service = text_place (self);
-    who->vm = text_place (self);
+  for (uint32_t i = 0; i < self->resources && !self->rc; i++) {
+    resource_t *resource = &self->resource[i];
+    resource->instance = raw (self, WEFT_UUID_SIZE);
+    resource->pid = number_32 (self);
+    resource->service = text_place (self);
+    resource->vm = text_place (self);
   }
 }
 
@@ -175,18 +175,18 @@ static void copy_texts (unpack_t *self, ctl_execution_t *out)
 
 /* ---- the execution ------------------------------------------------------------------- */
 
-static void read_who (unpack_t *self, ctl_subtask_t *out, uint32_t place[PLACES])
+static void read_resource (unpack_t *self, ctl_subtask_t *out, uint32_t place[PLACES])
 {
   uint32_t n = number_32 (self);
-  if (!self->rc && n >= self->whos)
+  if (!self->rc && n >= self->resources)
     self->rc = WEFT_E_MALFORMED;
   if (self->rc)
     return;
-  const who_t *who = &self->who[n];
-  memcpy (out->instance, who->instance, WEFT_UUID_SIZE);
-  out->pid = who->pid;
-  place[0] = ask_for (self, who->service);
-  place[1] = ask_for (self, who->vm);
+  const resource_t *resource = &self->resource[n];
+  memcpy (out->instance, resource->instance, WEFT_UUID_SIZE);
+  out->pid = resource->pid;
+  place[0] = ask_for (self, resource->service);
+  place[1] = ask_for (self, resource->vm);
 }
 
 static void read_rare (unpack_t *self, ctl_subtask_t *out)
@@ -261,7 +261,7 @@ static void read_subtask (unpack_t *self, const ctl_execution_t *execution, uint
   out->id = fixed (self);
   out->request = has & CTL_PACK_FLAG_REQUEST ? fixed (self) : has & CTL_PACK_FLAG_LEAF ? out->id : 0;
   uint64_t from_ns = read_caller (self, execution, has, out, first_ns);
-  read_who (self, out, place);
+  read_resource (self, out, place);
   place[2] = ask_for (self, text_place (self));
   read_times (self, has, from_ns, out);
   out->status = has & CTL_PACK_FLAG_OK       ? 200
@@ -367,7 +367,7 @@ int ctl_pack_read (const void *data, size_t size, uint32_t place, ctl_execution_
   out->name = out->origin = "";
   read_pack (&unpack, data, size, place, out);
   free (unpack.text);
-  free (unpack.who);
+  free (unpack.resource);
   free (unpack.place);
   if (!unpack.rc)
     unpack.rc = ctl_execution_settle (out);

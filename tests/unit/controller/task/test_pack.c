@@ -66,22 +66,26 @@ static void test_numbers (void **state)
 /* Two subtasks, byte for byte as pack.h draws them. */
 static void test_the_layout (void **state)
 {
-  static const uint8_t wanted[] = {
-      0x97, 2,    1,    0xff, 76,   0,    0,    0,                                     /* a pack of one */
-      0x10, 0x74, 0x61, 0x73, 0x6b, 0,    0,    0,    0,    0,    0,    0,    0,    0, /* its host follows; its id */
-      0,    0,    0,    0xe8, 3,    0,    0,    0,    0,    0,    0,    5,    0x13, /* begun at 1000, two subtasks, host 9 */
-      0x08, 0x16, 8,    7,    6,    5,    4,    3,    2,    1,    1,    5, /* a root that answered 200; who 0, name 2 */
-      1,    4,    0x35, 0x0c, 0xf2, 0x0a, 4,    0x0f, /* + 0, 100000, cpu 700, something rare: instruction 7 */
-      0x59, 9,    0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21,       /* proven */
-      0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31, 3,    3,    0x0b, /* its request; called by the one before */
-      2,    2,    0x42, 0x1f, 0x11, 0x19, 0x52, 6, /* + 64, 2000; 4 before, 6 after; 404 */
-      0x0d, 0x0b, 'f',  'r',  'o',  'n',  't',  7,    'j',  'v',  'm',  0x0b, 'G',  'E',  'T',
-      ' ',  '/', /* 6 texts */
-      0x0d, 'o',  'r',  'd',  'e',  'r',  's',  1,    0x13, 'P',  'O',  'S',  'T',  ' ',  '/',
-      'p',  'a',  'y',  5, /* 2 whos */
-      0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa,
-      0xaa, 0xb2, 4,    1,    3,    0xbb, 0xbb, 0xbb, 0xbb, 0xbb, 0xbb, 0xbb, 0xbb, 0xbb, 0xbb,
-      0xbb, 0xbb, 0xbb, 0xbb, 0xbb, 0xbb, 1,    7,    9};
+  static const uint8_t wanted[] = {0x97, 2,    1,    0xff, 76,   0,    0,    0, /* a pack of one */
+                                   0x10, 0x74, 0x61, 0x73, 0x6b, 0,    0,    0,    0,    0,
+                                   0,    0,    0,    0, /* its host follows; its id */
+                                   0,    0,    0,    0xe8, 3,    0,    0,    0,    0,    0,
+                                   0,    5,    0x13, /* begun at 1000, two subtasks, host 9 */
+                                   0x08, 0x16, 8,    7,    6,    5,    4,    3,    2,    1,
+                                   1,    5, /* a root that answered 200; resource 0, name 2 */
+                                   1,    4,    0x35, 0x0c, 0xf2, 0x0a, 4,    0x0f, /* + 0, 100000, cpu 700, something rare: instruction 7 */
+                                   0x59, 9,    0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21, /* proven */
+                                   0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31, 3,    3,
+                                   0x0b, /* its request; called by the one before */
+                                   2,    2,    0x42, 0x1f, 0x11, 0x19, 0x52, 6, /* + 64, 2000; 4 before, 6 after; 404 */
+                                   0x0d, 0x0b, 'f',  'r',  'o',  'n',  't',  7,    'j',  'v',
+                                   'm',  0x0b, 'G',  'E',  'T',  ' ',  '/', /* 6 texts */
+                                   0x0d, 'o',  'r',  'd',  'e',  'r',  's',  1,    0x13, 'P',
+                                   'O',  'S',  'T',  ' ',  '/',  'p',  'a',  'y',  5, /* 2 resources */
+                                   0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa,
+                                   0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xb2, 4,    1,    3,
+                                   0xbb, 0xbb, 0xbb, 0xbb, 0xbb, 0xbb, 0xbb, 0xbb, 0xbb, 0xbb,
+                                   0xbb, 0xbb, 0xbb, 0xbb, 0xbb, 0xbb, 1,    7,    9};
   ctl_subtask_t subtasks[2] = {{.id = 0x0102030405060708,
                                 .hop = CTL_HOP_ROOT,
                                 .answered = 1,
@@ -216,7 +220,7 @@ static void test_own_texts_are_not_told_apart_by_place (void **state)
   ctl_pack_destroy (&pack);
 }
 
-/* More texts and more whos than are looked up: some stand twice, none is taken for another. */
+/* More texts and more resources than are looked up: some stand twice, none is taken for another. */
 static void test_more_texts_than_are_looked_up (void **state)
 {
   weft_ids_t random = random_ids ();

@@ -15,6 +15,7 @@
 
 #include "../../../../common/status.h"
 #include "../../../../controller/task/store.h"
+#include "../../../../controller/task/text.h"
 #include "forest.h"
 
 #define TREES 40u
@@ -370,6 +371,52 @@ static void test_every_task_of_many_is_found (void **state)
   }
 }
 
+static int wants_none (const ctl_summary_t *summary, void *arg)
+{
+  assert_string_equal (summary->name, ((const char **) arg)[summary->task[0]]);
+  assert_string_equal (summary->service, ((const char **) arg)[summary->task[0]]);
+  return 0;
+}
+
+/* Interned texts may stand elsewhere after the commit, texts of an execution's own after the put; what
+ * comes to stand where they stood is not taken for them. */
+static void test_texts_are_known_by_place_no_longer_than_they_stay (void **state)
+{
+  bench_t *bench = *state;
+  static const char *names[] = {"", "first", "second", "third", "fourth", "fifth", "sixth"};
+  ctl_text_t own = {0};
+  char at[16];
+  for (uint8_t n = 1; n <= 6; n++) {
+    ctl_subtask_t subtask = {.id = n, .service = at, .vm = at, .name = at, .start_ns = n, .end_ns = n};
+    ctl_execution_t execution = {
+        .task = {n}, .hosts = 1, .origin = "", .subtasks = &subtask, .count = 1, .text = n > 3 ? &own : NULL};
+    snprintf (at, sizeof at, "%s", names[n]);
+    assert_int_equal (ctl_execution_settle (&execution), 0);
+    assert_int_equal (ctl_store_put (bench->store, &execution), 0);
+    if (n == 2) /* more of one that is there: what was packed is taken back */
+      assert_int_equal (ctl_store_put (bench->store, &execution), 0);
+    if (n <= 3)
+      assert_int_equal (ctl_store_commit (bench->store), 0);
+  }
+  for (int again = 0; again < 2; again++) {
+    for (uint8_t n = 1; n <= 6; n++) {
+      char hex[33] = "";
+      ctl_execution_t *found = NULL;
+      uint32_t count = 0;
+      const uint8_t task[16] = {n};
+      weft_hex_put (hex, task, 16);
+      assert_int_equal (ctl_store_find (bench->store, hex, &found, &count), 0);
+      assert_string_equal (found->subtasks[0].service, names[n]);
+      assert_string_equal (found->subtasks[0].vm, names[n]);
+      assert_string_equal (found->name, names[n]);
+      ctl_execution_destroy (&found);
+    }
+    assert_int_equal (ctl_store_skim (bench->store, 0, UINT64_MAX, wants_none, NULL, names), 0);
+    ctl_store_destroy (&bench->store);
+    assert_int_equal (open_store (bench), 0);
+  }
+}
+
 int main (void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown (name, setup, teardown)
@@ -384,6 +431,7 @@ int main (void)
       TEST (test_a_lost_block_hides_no_other),
       TEST (test_late_parts_at_any_time),
       TEST (test_every_task_of_many_is_found),
+      TEST (test_texts_are_known_by_place_no_longer_than_they_stay),
   };
   return cmocka_run_group_tests (tests, NULL, NULL);
 }
