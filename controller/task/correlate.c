@@ -504,6 +504,8 @@ static int hand_out (uint32_t number, void *arg)
   } else {
     self->stats.discarded++;
   }
+  if (rc == 0 || rc == CTL_CORRELATE_HOLD)
+    ctl_open_tasks_drop (&self->tasks, number); /* while its entries are at hand */
   if (rc == CTL_CORRELATE_HOLD) {
     self->held_truncated += cut;
     self->held_duplicates += duplicates;
@@ -536,15 +538,15 @@ int ctl_correlate_settle (ctl_correlate_t *self, uint64_t now_ns, int all, ctl_e
 
 void ctl_correlate_release (ctl_correlate_t *self, int taken)
 {
-  for (uint32_t n = 0; self->held != CTL_NIL; n++) {
+  while (self->held != CTL_NIL) {
     uint32_t number = self->held;
-    if (n % CTL_OPEN_FETCH == 0)
-      ctl_open_tasks_fetch_entries (&self->tasks, number);
     self->held = self->tasks.task[number].next;
-    if (taken)
+    if (taken) {
       forget (self, number);
-    else
-      ctl_wheel_put_back (&self->wheel, number);
+      continue;
+    }
+    ctl_open_tasks_regain (&self->tasks, number);
+    ctl_wheel_put_back (&self->wheel, number);
   }
   self->stats.truncated += taken ? self->held_truncated : 0;
   self->stats.duplicates += taken ? self->held_duplicates : 0;

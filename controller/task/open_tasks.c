@@ -202,17 +202,29 @@ static void drop_entry (ctl_open_tasks_t *self, uint32_t at)
     self->segment_free[self->segments_free++] = segment;
 }
 
+void ctl_open_tasks_drop (ctl_open_tasks_t *self, uint32_t number)
+{
+  for (uint32_t i = self->task[number].first; i != CTL_NIL; i = self->entry[i].next)
+    drop_entry (self, i);
+}
+
+void ctl_open_tasks_regain (ctl_open_tasks_t *self, uint32_t number)
+{
+  uint32_t kept = 0;
+  for (uint32_t i = self->task[number].first; i != CTL_NIL; i = self->entry[i].next)
+    self->live[i / CTL_OPEN_SEGMENT]++;
+  for (uint32_t i = 0; i < self->segments_free; i++)
+    if (self->live[self->segment_free[i]] == 0)
+      self->segment_free[kept++] = self->segment_free[i];
+  self->segments_free = kept;
+}
+
 void ctl_open_tasks_forget (ctl_open_tasks_t *self, uint32_t number)
 {
   ctl_open_t *task = &self->task[number];
   uint32_t at;
   if (find (self, task->id, task->hash, &at) != CTL_NIL)
     remove_at (self, at);
-  for (uint32_t i = task->first; i != CTL_NIL;) {
-    uint32_t next = self->entry[i].next;
-    drop_entry (self, i);
-    i = next;
-  }
   task->flags = 0;
   task->next = self->free;
   self->free = number;

@@ -129,6 +129,11 @@ static inline void ctl_open_tasks_add (ctl_open_tasks_t *self, ctl_open_t *task,
 #define CTL_OPEN_FETCH 16u
 /* Fetches the entries of CTL_OPEN_FETCH tasks, of this one and those behind it by `next`. */
 void ctl_open_tasks_fetch_entries (const ctl_open_tasks_t *self, uint32_t number);
+/* Its entries' places are free, but what is in them stays until one is placed; regain: before that, they
+ * are not. */
+void ctl_open_tasks_drop (ctl_open_tasks_t *self, uint32_t number);
+void ctl_open_tasks_regain (ctl_open_tasks_t *self, uint32_t number);
+/* After its entries were dropped. */
 void ctl_open_tasks_forget (ctl_open_tasks_t *self, uint32_t number);
 /* Nothing is open: begins anew, and the memory of a burst goes back to the kernel. */
 void ctl_open_tasks_give_back (ctl_open_tasks_t *self);

@@ -20,18 +20,16 @@ typedef struct {
   uint32_t *parent, *child, *sibling; /* ranks: as in ctl_subtask_t */
   uint32_t *place;                    /* in the tree, by rank; then what is still to be looked at */
   uint8_t *state;
-  ctl_subtask_t *sorted; /* an allocation of its own: it becomes the result */
+  ctl_subtask_t *sorted;
 } scratch_t;
 
 static int scratch_new (uint32_t count, scratch_t *ret_scratch)
 {
-  size_t each = 2 * sizeof (ctl_triple_t) + 4 * sizeof (uint32_t) + 1;
-  scratch_t scratch = {.ranked = malloc (count * each), .sorted = malloc (count * sizeof *scratch.sorted)};
-  if (!scratch.ranked || !scratch.sorted) {
-    free (scratch.ranked);
-    free (scratch.sorted);
+  size_t each = sizeof (ctl_subtask_t) + 2 * sizeof (ctl_triple_t) + 4 * sizeof (uint32_t) + 1;
+  scratch_t scratch = {.sorted = malloc (count * each)};
+  if (!scratch.sorted)
     return WEFT_E_NOMEM;
-  }
+  scratch.ranked = (ctl_triple_t *) (void *) (scratch.sorted + count);
   scratch.work = scratch.ranked + count;
   scratch.parent = (uint32_t *) (void *) (scratch.work + count);
   scratch.child = scratch.parent + count;
@@ -220,8 +218,7 @@ static void order (ctl_execution_t *self, scratch_t *scratch, uint32_t top)
     subtask->first_child = moved (scratch, scratch->child[r]);
     subtask->next_sibling = moved (scratch, scratch->sibling[r]);
   }
-  free (self->subtasks);
-  self->subtasks = scratch->sorted;
+  memcpy (self->subtasks, scratch->sorted, self->count * sizeof *self->subtasks);
   for (uint32_t i = 0; i < self->count; i++) {
     ctl_subtask_t *subtask = &self->subtasks[i];
     subtask->depth = subtask->parent == NONE ? 0 : self->subtasks[subtask->parent].depth + 1;
@@ -386,6 +383,6 @@ int ctl_execution_settle (ctl_execution_t *self)
   fill_self_times (self, &scratch);
   fill_critical_path (self, &scratch);
   fill_head (self);
-  free (scratch.ranked);
+  free (scratch.sorted);
   return 0;
 }

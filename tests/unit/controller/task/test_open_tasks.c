@@ -35,6 +35,12 @@ static uint32_t take (ctl_open_tasks_t *self, uint32_t number, int want_made)
   return at;
 }
 
+static void end_task (ctl_open_tasks_t *self, uint32_t number)
+{
+  ctl_open_tasks_drop (self, number);
+  ctl_open_tasks_forget (self, number);
+}
+
 static void test_what_a_slot_tells_is_checked_by_the_id (void **state)
 {
   (void) state;
@@ -60,7 +66,7 @@ static void test_what_a_slot_tells_is_checked_by_the_id (void **state)
     take (&self, i, 1);
   assert_int_equal (ctl_open_tasks_is (&self, first, id_of (0)), 1);
   assert_int_equal (ctl_open_tasks_find (&self, id_of (0), hash_of (0)), first);
-  ctl_open_tasks_forget (&self, first);
+  end_task (&self, first);
   assert_int_equal (ctl_open_tasks_is (&self, first, id_of (0)), 0);
   assert_int_equal (ctl_open_tasks_find (&self, id_of (0), hash_of (0)), CTL_NIL);
   assert_int_equal (ctl_open_tasks_find (&self, id_of (1), hash_of (1)), second);
@@ -81,7 +87,7 @@ static void test_all_are_found_however_their_hashes_lie (void **state)
   for (uint32_t i = 0; i < TASKS; i++)
     assert_int_equal (take (&self, i, 0), number[i]);
   for (uint32_t i = 0; i < TASKS; i += 2)
-    ctl_open_tasks_forget (&self, number[i]);
+    end_task (&self, number[i]);
   assert_int_equal (self.open, TASKS / 2);
   for (uint32_t i = 0; i < TASKS; i++)
     assert_int_equal (ctl_open_tasks_find (&self, id_of (i), hash_of (i)), i % 2 ? number[i] : CTL_NIL);
@@ -131,6 +137,33 @@ static void test_lines_are_kept_in_order (void **state)
   ctl_open_tasks_end (&self);
 }
 
+/* Until something is written there. */
+static void test_what_was_dropped_is_regained (void **state)
+{
+  (void) state;
+  ctl_open_tasks_t self = {0};
+  uint64_t a = 0, b = 5000000, c = 9000000;
+  assert_int_equal (ctl_open_tasks_begin (&self, 4, 8 * CTL_OPEN_SEGMENT), 0);
+  uint32_t first = take (&self, 0, 1), second = take (&self, 1, 1), third = take (&self, 2, 1);
+  for (uint32_t i = 0; i < CTL_OPEN_SEGMENT; i++)
+    assert_int_equal (add (&self, first, 1, &a), 0);
+  for (uint32_t i = 0; i < 2 * CTL_OPEN_SEGMENT; i++)
+    assert_int_equal (add (&self, second, 1, &b), 0);
+  uint64_t bytes = ctl_open_tasks_bytes (&self);
+  ctl_open_tasks_drop (&self, first);
+  ctl_open_tasks_drop (&self, second);
+  assert_true (ctl_open_tasks_bytes (&self) < bytes);
+  ctl_open_tasks_regain (&self, second);
+  ctl_open_tasks_regain (&self, first);
+  assert_int_equal (ctl_open_tasks_bytes (&self), bytes);
+  for (uint32_t i = 0; i < CTL_OPEN_SEGMENT; i++)
+    assert_int_equal (add (&self, third, 1, &c), 0);
+  assert_lines (&self, first, 0, a);
+  assert_lines (&self, second, 5000000, b - 5000000);
+  assert_lines (&self, third, 9000000, c - 9000000);
+  ctl_open_tasks_end (&self);
+}
+
 static void test_segments_are_used_again (void **state)
 {
   (void) state;
@@ -145,7 +178,7 @@ static void test_segments_are_used_again (void **state)
     for (uint32_t i = 0; i < CTL_OPEN_SEGMENT; i++)
       assert_int_equal (add (&self, goes, 1, &link), 0);
     assert_lines (&self, goes, first, CTL_OPEN_SEGMENT);
-    ctl_open_tasks_forget (&self, goes);
+    end_task (&self, goes);
   }
   assert_lines (&self, stays, 5000000, 1);
   /* with one that stays in each there is an end */
@@ -163,6 +196,7 @@ int main (void)
       cmocka_unit_test (test_what_a_slot_tells_is_checked_by_the_id),
       cmocka_unit_test (test_all_are_found_however_their_hashes_lie),
       cmocka_unit_test (test_lines_are_kept_in_order),
+      cmocka_unit_test (test_what_was_dropped_is_regained),
       cmocka_unit_test (test_segments_are_used_again),
   };
   return cmocka_run_group_tests (tests, NULL, NULL);
