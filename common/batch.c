@@ -430,6 +430,7 @@ static const uint8_t *read_common_opaque (const uint8_t *at, const uint8_t *end,
     return NULL;
   uint64_t calls = weft_load_u64 (at + 1);
   report->opaque.calls = (uint32_t) calls;
+  report->opaque.reserved = 0;
   report->opaque.bytes_out = weft_load_u64 (at + 10);
   report->opaque.bytes_in = weft_load_u64 (at + 19);
   report->opaque.wait_ns = weft_load_u64 (at + 28);
