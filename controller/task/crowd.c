@@ -92,7 +92,8 @@ double ctl_crowd_duration (const ctl_crowd_t *self)
 
 double ctl_crowd_median (const ctl_crowd_t *self)
 {
-  return self->count ? (double) self->sample[self->count / 2]->duration_ns : 0;
+  uint32_t middle = self->count / 2;
+  return self->count ? (double) self->sample[middle]->duration_ns : 0;
 }
 
 static int compare_floats (const void *left, const void *right)

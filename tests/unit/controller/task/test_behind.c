@@ -154,7 +154,7 @@ static double waited_before_middle_ms (uint32_t slow)
   for (uint32_t i = 0; i < pools.jobs; i++)
     if (!pools.job[i].is_others)
       job[jobs++] = &pools.job[i];
-  qsort (job, jobs, sizeof *job, compare_jobs);
+  qsort (job, jobs, sizeof (const pools_job_t *), compare_jobs);
   for (uint32_t i = 0; i < slow; i++)
     sum_ms += before_middle_ms (job[i]);
   return sum_ms / slow;
