@@ -123,7 +123,7 @@ def test_captured_by_thousands(shown):
     execution = settled(stage, task)
     fall, _ = views(stage, task)
     assert len(execution["subtasks"]) == KEPT and not execution["complete"]
-    assert "%d subtasks left out" % (45001 - KEPT) in fall
+    assert f"{45001 - KEPT:,} subtasks left out" in fall
     below = [each for each in execution["subtasks"] if each["parent"]]
     assert {each["parent"] for each in below} == {f"{1:016x}"}
     assert all(1 <= len(each["links"]) <= 8 for each in below)
@@ -154,4 +154,4 @@ def test_a_million(shown):
     execution = settled(stage, task)
     fall, _ = views(stage, task)
     assert len(execution["subtasks"]) == KEPT and not execution["complete"]
-    assert "%d subtasks left out" % (10**6 + 1 - KEPT) in fall
+    assert f"{10**6 + 1 - KEPT:,} subtasks left out" in fall
