@@ -6,9 +6,9 @@
 
 #include "../../common/status.h"
 
-#define HALF 0.5
-#define OUTGROWN                                                                                             \
-  0.4 /* a queue that makes less of what an execution takes longer is not its reason to be slow */
+#define HALF     0.5
+#define OUTGROWN 0.4 /* of what an execution takes longer: a shorter wait is not why it is slow */
+#define SLOWER   0.2 /* of the median: who takes less longer is not slow */
 
 /* What one execution does at the callee in hand, and the largest of what it takes longer below. */
 typedef struct {
@@ -28,6 +28,7 @@ typedef struct {
   stay_t *stay[2];
   double weight;       /* one of `all` stands for so many; one of the slowest for itself */
   uint8_t *is_slow;    /* by execution of `all`: it is among the slowest */
+  double *waited_ns;   /* by key: before it, by all together; 0: of no weight */
   uint32_t *before[2]; /* by execution: the key before which it waits, CTL_TRAIT_NO_KEY: none */
   ctl_behind_t *behind;
 } work_t;
@@ -62,15 +63,19 @@ static void find_waiting (work_t *work, int which)
   double median_ns = ctl_crowd_median (work->crowd[0]);
   for (uint32_t i = 0; i < crowd->count; i++) {
     const float *row = ctl_crowd_row (crowd, i);
-    double most_ns = OUTGROWN * ((double) crowd->sample[i]->duration_ns - median_ns);
-    work->before[which][i] = CTL_TRAIT_NO_KEY;
-    for (uint32_t k = 0; k < work->traits->keys && crowd->sample[i]->host; k++) {
+    double longer_ns = (double) crowd->sample[i]->duration_ns - median_ns, most_ns = OUTGROWN * longer_ns;
+    int is_slow = longer_ns > SLOWER * median_ns && crowd->sample[i]->host;
+    uint32_t before = CTL_TRAIT_NO_KEY;
+    for (uint32_t k = 0; k < work->traits->keys && is_slow; k++) {
       double more_ns = is_edge (work, k) ? more_of (work, row, queue_of (k)) : 0;
-      if (more_ns > 0 && more_ns > most_ns && more_ns > fence_of (work, queue_of (k))) {
+      if (more_ns > most_ns && more_ns > fence_of (work, queue_of (k))) {
         most_ns = more_ns;
-        work->before[which][i] = k;
+        before = k;
       }
     }
+    work->before[which][i] = before;
+    if (before != CTL_TRAIT_NO_KEY)
+      work->waited_ns[before] += most_ns;
   }
 }
 
@@ -89,6 +94,18 @@ static void find_below (work_t *work, uint32_t key)
   }
 }
 
+/* The largest difference yet, in what that key comprises. */
+static void find_reason (work_t *work, const float *row, uint32_t key, stay_t *stay)
+{
+  for (uint32_t t = key * CTL_TRAIT_COUNT; t < (key + 1) * CTL_TRAIT_COUNT; t++) {
+    double more_ns = t % CTL_TRAIT_COUNT == CTL_TRAIT_HELD ? 0 : more_of (work, row, t);
+    if (more_ns > stay->more_ns && more_ns > fence_of (work, t)) {
+      stay->more_ns = more_ns;
+      stay->reason = t;
+    }
+  }
+}
+
 static void find_stays (work_t *work, uint32_t key, int which)
 {
   const ctl_crowd_t *crowd = work->crowd[which];
@@ -104,15 +121,9 @@ static void find_stays (work_t *work, uint32_t key, int which)
       stay->from_ns = part->from_ns < stay->from_ns ? part->from_ns : stay->from_ns;
       stay->to_ns = part->to_ns > stay->to_ns ? part->to_ns : stay->to_ns;
     }
-    for (uint32_t t = 0; t < crowd->width && stay->to_ns; t++) {
-      if (!work->is_below[t / CTL_TRAIT_COUNT] || t % CTL_TRAIT_COUNT == CTL_TRAIT_HELD)
-        continue;
-      double more_ns = more_of (work, ctl_crowd_row (crowd, i), t);
-      if (more_ns > stay->more_ns && more_ns > fence_of (work, t)) {
-        stay->more_ns = more_ns;
-        stay->reason = t;
-      }
-    }
+    for (uint32_t k = 0; k < work->traits->keys && stay->to_ns; k++)
+      if (work->is_below[k])
+        find_reason (work, ctl_crowd_row (crowd, i), k, stay);
   }
 }
 
@@ -182,13 +193,24 @@ static void move (work_t *work, uint32_t key, int which)
   }
 }
 
-static int is_waited_before (const work_t *work, uint32_t key)
+/* Only those before which most time was waited keep theirs. */
+static void choose_callees (work_t *work)
 {
-  for (int which = 0; which < 2; which++)
-    for (uint32_t i = 0; i < work->crowd[which]->count; i++)
-      if (work->before[which][i] == key)
-        return 1;
-  return 0;
+  double chosen_ns[CTL_BEHIND_CALLEES];
+  uint32_t keys = work->traits->keys, chosen[CTL_BEHIND_CALLEES], count = 0;
+  for (; count < CTL_BEHIND_CALLEES; count++) {
+    uint32_t most = 0;
+    for (uint32_t k = 1; k < keys; k++)
+      most = work->waited_ns[k] > work->waited_ns[most] ? k : most;
+    if (keys == 0 || work->waited_ns[most] <= 0)
+      break;
+    chosen[count] = most;
+    chosen_ns[count] = work->waited_ns[most];
+    work->waited_ns[most] = 0;
+  }
+  memset (work->waited_ns, 0, keys * sizeof *work->waited_ns);
+  while (count--)
+    work->waited_ns[chosen[count]] = chosen_ns[count];
 }
 
 static uint32_t depth_of (const work_t *work, uint32_t key)
@@ -204,7 +226,7 @@ static void move_all (work_t *work)
     deepest = is_edge (work, k) && depth_of (work, k) > deepest ? depth_of (work, k) : deepest;
   for (uint32_t depth = deepest + 1; depth-- > 0;)
     for (uint32_t k = 0; k < keys; k++) {
-      if (!is_edge (work, k) || depth_of (work, k) != depth || !is_waited_before (work, k))
+      if (!is_edge (work, k) || depth_of (work, k) != depth || work->waited_ns[k] <= 0)
         continue;
       find_below (work, k);
       for (int which = 0; which < 2; which++)
@@ -230,7 +252,9 @@ static int make_room (work_t *work)
   work->place = calloc (traits->keys + 1u, sizeof *work->place);
   work->is_below = calloc (traits->keys + 1u, sizeof *work->is_below);
   work->is_slow = calloc (work->crowd[0]->count + 1u, sizeof *work->is_slow);
-  int enough = work->column && work->fence_ns && work->place && work->is_below && work->is_slow;
+  work->waited_ns = calloc (traits->keys + 1u, sizeof *work->waited_ns);
+  int enough =
+      work->waited_ns && work->column && work->fence_ns && work->place && work->is_below && work->is_slow;
   for (int which = 0; which < 2; which++) {
     work->stay[which] = calloc (work->crowd[which]->count + 1u, sizeof (stay_t));
     work->before[which] = calloc (work->crowd[which]->count + 1u, sizeof (uint32_t));
@@ -257,6 +281,7 @@ int ctl_behind (const ctl_traits_t *traits, ctl_crowd_t *all, ctl_crowd_t *slowe
     find_slow (&work);
     find_waiting (&work, 0);
     find_waiting (&work, 1);
+    choose_callees (&work);
     move_all (&work);
   }
   free (work.column);
@@ -264,6 +289,7 @@ int ctl_behind (const ctl_traits_t *traits, ctl_crowd_t *all, ctl_crowd_t *slowe
   free (work.place);
   free (work.is_below);
   free (work.is_slow);
+  free (work.waited_ns);
   for (int which = 0; which < 2; which++) {
     free (work.stay[which]);
     free (work.before[which]);

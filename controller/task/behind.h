@@ -14,6 +14,8 @@
 
 #include "crowd.h"
 
+#define CTL_BEHIND_CALLEES 16u /* before which most is waited are looked at */
+
 /* ns of one execution that `waits` (a trait) has lost to `reason`. 0: none. */
 typedef struct {
   double ns;
