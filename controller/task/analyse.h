@@ -96,10 +96,12 @@ typedef struct {
   uint64_t more_ns;           /* mean of the slowest minus mean of the middle half, on the critical path */
   uint64_t each_ns, usual_ns; /* of one call: in the slowest, in the middle half */
   uint64_t before_ns;         /* of more_ns: before it is taken up */
-  ctl_why_kind_t own;         /* of HELD: what it is longer in itself is this kind */
-  double calls, usual_calls;  /* in one execution */
-  double failed;              /* of `calls`: without a regular answer, 5xx, 429, or received twice */
-  double apart;               /* of `calls`: between two hosts, where a queue is part of the network */
+  uint64_t behind_ns; /* of more_ns: before a callee, `behind` for most of it, whose threads wait for this */
+  const char *behind; /* a service; "": none */
+  ctl_why_kind_t own; /* of HELD: what it is longer in itself is this kind */
+  double calls, usual_calls; /* in one execution */
+  double failed;             /* of `calls`: without a regular answer, 5xx, 429, or received twice */
+  double apart;              /* of `calls`: between two hosts, where a queue is part of the network */
 } ctl_why_cause_t;
 
 #define CTL_WHY_CAUSES_MAX 3u /* two or three plain sentences */

@@ -78,6 +78,7 @@ const char *ctl_why_verdict_text (ctl_why_verdict_t verdict)
 #define CAUSE_NUMBER_MAP(XX)                                                                                 \
   XX (more_ns)                                                                                               \
   XX (before_ns)                                                                                             \
+  XX (behind_ns)                                                                                             \
   XX (each_ns)                                                                                               \
   XX (usual_ns)
 #define CAUSE_REAL_MAP(XX)                                                                                   \
@@ -136,6 +137,7 @@ static json_t *cause_json (const ctl_why_cause_t *cause)
   json_t *json = json_object ();
   int rc = json_object_set_new (json, "kind", json_string (ctl_why_kind_text (cause->kind)));
   rc |= json_object_set_new (json, "own", json_string (ctl_why_kind_text (cause->own)));
+  rc |= json_object_set_new (json, "behind", ctl_utf8_json (cause->behind));
 #define XX(field) rc |= json_object_set_new (json, #field, ctl_utf8_json (cause->field));
   PLACE_TEXT_MAP (XX)
 #undef XX
@@ -330,6 +332,7 @@ static void cause_from (const json_t *json, ctl_why_cause_t *cause, int *rc)
 {
   cause->kind = (ctl_why_kind_t) one_of (json, "kind", kind_text, CTL_WHY_KIND_COUNT, rc);
   cause->own = (ctl_why_kind_t) one_of (json, "own", kind_text, CTL_WHY_KIND_COUNT, rc);
+  cause->behind = text_at (json, "behind", rc);
 #define XX(field) cause->field = text_at (json, #field, rc);
   PLACE_TEXT_MAP (XX)
 #undef XX

@@ -185,6 +185,8 @@ static void add_times (const ctl_execution_t *execution, const ctl_subtask_t *su
                        const ctl_critical_t *critical, ctl_part_t *part)
 {
   uint64_t network_ns = critical->there_ns + critical->back_ns;
+  part->from_ns = subtask->start_ns < part->from_ns ? subtask->start_ns : part->from_ns;
+  part->to_ns = subtask->end_ns > part->to_ns ? subtask->end_ns : part->to_ns;
   part->self_ns += subtask->self_ns;
   if (!ctl_subtask_is_leaf (subtask))
     part->children_ns += subtask->end_ns - subtask->start_ns - subtask->self_ns;
@@ -242,7 +244,7 @@ int ctl_places_parts (ctl_places_t *self, ctl_places_work_t *work, const ctl_exe
       continue; /* or below a place that was left out */
     if (work->part_of[place] == CTL_NO_PLACE) {
       work->part_of[place] = parts;
-      work->part[parts++] = (ctl_part_t){.place = place};
+      work->part[parts++] = (ctl_part_t){.place = place, .from_ns = UINT64_MAX};
     }
     add (work, execution, i, &work->part[work->part_of[place]]);
   }

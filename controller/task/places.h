@@ -41,6 +41,7 @@ typedef struct {
   uint64_t network_ns, queue_ns; /* queue is that part of network that the way there took longer */
   /* The same, as far as it is on the critical path; gap_ns as in ctl_critical_t. */
   uint64_t critical_self_ns, critical_network_ns, critical_queue_ns, critical_gap_ns;
+  uint64_t from_ns, to_ns; /* from the first call's start to the last one's end */
 } ctl_part_t;
 
 /* One execution. */

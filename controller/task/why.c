@@ -7,8 +7,9 @@
 
 #include "../../common/limits.h"
 #include "../../common/status.h"
+#include "behind.h"
 #include "causes.h"
-#include "traits.h"
+#include "crowd.h"
 
 #define POOL_SHARE      0.05 /* the witnesses are among these */
 #define POOL_LEAST      25u
@@ -16,10 +17,6 @@
 #define WITNESSES_MOST  20u
 #define HALF_AS_SLOW    0.5 /* a witness takes this much of what the slowest take longer */
 #define APART           0.5 /* of what they take longer: two ends so far apart are two incidents */
-#define FENCE           5.0
-#define FENCE_SHARE     0.05     /* of the median duration, at least */
-#define FENCE_LEAST_NS  100000.0 /* a wake-up more or less is nothing that one could mend */
-#define LOWER_FACTOR    2.5 /* of the lower half's spread: what is in many executions hides in the upper one */
 #define WEIGHT          0.25
 #define OUTGROWN        0.4
 #define MOST_WITNESSES  0.6
@@ -36,18 +33,12 @@
 /* Where the slowest of all were held up by something that strikes anywhere, look further. */
 static const double slow_share[] = {0.01, 0.05};
 
-/* Some executions and their values, one row of `width` each. */
-typedef struct {
-  const ctl_sample_t **sample;
-  float *value;
-  double *mean; /* by trait */
-  uint32_t count;
-} crowd_t;
-
 typedef struct {
   ctl_traits_t *traits;
-  uint32_t width; /* traits */
-  crowd_t all, usual, slow, witness;
+  uint32_t width;                   /* traits */
+  ctl_crowd_t all, slowest;         /* by duration: upwards, downwards */
+  ctl_crowd_t usual, slow, witness; /* some of `all`, and of the slowest */
+  ctl_behind_t *behind;             /* by the slowest: whose wait is told as somebody else's */
   float *column;
   double median_ns, usual_ns, excess_ns; /* of all; means: of the usual, of the slow beyond it */
   double chances;                        /* sum over all traits in which anything takes time */
@@ -60,44 +51,6 @@ typedef struct {
 } find_t;
 
 /* ---- who is compared -------------------------------------------------------------- */
-
-static int crowd_new (crowd_t *crowd, size_t most)
-{
-  crowd->sample = calloc (most + 1, sizeof (void *));
-  return crowd->sample ? 0 : WEFT_E_NOMEM;
-}
-
-static void crowd_clear (crowd_t *crowd)
-{
-  free (crowd->sample);
-  free (crowd->value);
-  free (crowd->mean);
-}
-
-static double mean_duration (const crowd_t *crowd)
-{
-  double sum_ns = 0;
-  for (uint32_t i = 0; i < crowd->count; i++)
-    sum_ns += (double) crowd->sample[i]->duration_ns;
-  return crowd->count ? sum_ns / crowd->count : 0;
-}
-
-static int crowd_fill (const work_t *work, crowd_t *crowd)
-{
-  free (crowd->value);
-  free (crowd->mean);
-  crowd->value = calloc ((size_t) crowd->count * work->width + 1, sizeof *crowd->value);
-  crowd->mean = calloc (work->width + 1u, sizeof *crowd->mean);
-  if (!crowd->value || !crowd->mean)
-    return WEFT_E_NOMEM;
-  for (uint32_t i = 0; i < crowd->count; i++) {
-    float *row = &crowd->value[(size_t) i * work->width];
-    ctl_traits_fill (work->traits, crowd->sample[i], row);
-    for (uint32_t t = 0; t < work->width; t++)
-      crowd->mean[t] += (double) row[t] / crowd->count;
-  }
-  return 0;
-}
 
 static double longer_ns (const work_t *work, const ctl_sample_t *sample)
 {
@@ -131,8 +84,8 @@ static void choose_witnesses (work_t *work, const ctl_sample_t *slow, uint32_t s
 /* The complete ones with parts, and of these the middle half. */
 static int choose_usual (work_t *work, const ctl_sample_t *sample, uint32_t samples)
 {
-  int rc = crowd_new (&work->all, samples);
-  rc = rc ? rc : crowd_new (&work->usual, samples);
+  int rc = ctl_crowd_new (&work->all, samples);
+  rc = rc ? rc : ctl_crowd_new (&work->usual, samples);
   if (rc)
     return rc;
   for (uint32_t i = 0; i < samples; i++)
@@ -142,7 +95,7 @@ static int choose_usual (work_t *work, const ctl_sample_t *sample, uint32_t samp
   for (uint32_t i = count / 4; i < count - count / 4; i++)
     work->usual.sample[work->usual.count++] = work->all.sample[i];
   work->median_ns = count ? (double) work->all.sample[middle]->duration_ns : 0;
-  work->usual_ns = mean_duration (&work->usual);
+  work->usual_ns = ctl_crowd_duration (&work->usual);
   return 0;
 }
 
@@ -156,35 +109,17 @@ static int choose_slow (work_t *work, const ctl_sample_t *slow, uint32_t slows, 
   for (uint32_t i = 0; i < count; i++)
     work->slow.sample[i] = &slow[i];
   work->slow.count = count;
-  work->excess_ns = mean_duration (&work->slow) - work->usual_ns;
+  work->excess_ns = ctl_crowd_duration (&work->slow) - work->usual_ns;
   choose_witnesses (work, slow, slows, complete);
   return count > before;
 }
 
 /* ---- the rule --------------------------------------------------------------------- */
 
-static int compare_floats (const void *left, const void *right)
-{
-  float a = *(const float *) left, b = *(const float *) right;
-  return a < b ? -1 : a > b;
-}
-
 /* The median of a trait in all executions, and how far beyond it is no chance (Y2). */
 static double fence_of (work_t *work, uint32_t trait, double *ret_median_ns)
 {
-  uint32_t count = work->all.count;
-  for (uint32_t i = 0; i < count; i++)
-    work->column[i] = work->all.value[(size_t) i * work->width + trait];
-  qsort (work->column, count, sizeof *work->column, compare_floats);
-  double low = (double) work->column[count / 4], middle = (double) work->column[count / 2],
-         high = (double) work->column[count - 1 - count / 4];
-  double spread = high - middle, lower = LOWER_FACTOR * (middle - low);
-  if (low > 0 && lower < spread)
-    spread = lower;
-  double fence = FENCE * spread, least = FENCE_SHARE * work->median_ns;
-  fence = fence < least ? least : fence;
-  *ret_median_ns = middle;
-  return fence < FENCE_LEAST_NS ? FENCE_LEAST_NS : fence;
+  return ctl_crowd_fence (&work->all, trait, work->column, ret_median_ns);
 }
 
 /* That of `tries` at least `hits` succeed. */
@@ -209,7 +144,7 @@ static double chance_of (const work_t *work, uint32_t trait)
 }
 
 /* The share of a crowd that is beyond this in a trait. */
-static double share_beyond (const work_t *work, const crowd_t *crowd, uint32_t trait, double ns)
+static double share_beyond (const work_t *work, const ctl_crowd_t *crowd, uint32_t trait, double ns)
 {
   uint32_t beyond = 0;
   for (uint32_t i = 0; i < crowd->count; i++)
@@ -227,19 +162,27 @@ static float calls_in (const work_t *work, const ctl_sample_t *sample, uint32_t 
   return (float) calls;
 }
 
+/* Whose wait before something else is told as what it waited for; of one of the slowest. */
+static const ctl_behind_t *behind_of (const work_t *work, const ctl_sample_t *sample)
+{
+  return &work->behind[sample - work->slowest.sample[0]];
+}
+
 /* Y4: whether hardly anybody else comes near so many calls: what some make and others do not, or two of
  * them instead of one, is how they are. */
 static int are_rare (work_t *work, uint32_t key, const ctl_sample_t *const *hit, uint32_t hits)
 {
   uint32_t count = work->all.count, near = 0;
   float calls[WITNESSES_MOST];
+  uint32_t own = 0; /* who only waits for others' calls makes none */
   for (uint32_t i = 0; i < hits; i++)
-    calls[i] = calls_in (work, hit[i], key);
+    if (behind_of (work, hit[i])->ns <= 0)
+      calls[own++] = calls_in (work, hit[i], key);
   for (uint32_t i = 0; i < count; i++)
     work->column[i] = calls_in (work, work->all.sample[i], key);
-  qsort (work->column, count, sizeof *work->column, compare_floats);
-  qsort (calls, hits, sizeof *calls, compare_floats);
-  float halfway = (work->column[count / 2] + calls[hits / 2]) / 2;
+  ctl_crowd_sort (work->column, count);
+  ctl_crowd_sort (calls, own);
+  float halfway = (work->column[count / 2] + (own ? calls[own / 2] : 0)) / 2;
   while (near < count && work->column[count - 1 - near] >= halfway)
     near++;
   return near <= RARE_CALLS * count;
@@ -468,6 +411,27 @@ static int is_hidden (work_t *work, const find_t *find, const ctl_why_cause_t *c
   return alone < WITNESSES_LEAST || 2 * alone < hits;
 }
 
+/* Y7: what of it the slowest spend before others. */
+static void tell_behind (const work_t *work, uint32_t trait, ctl_why_cause_t *cause)
+{
+  double sum_ns = 0, most_ns = 0;
+  cause->behind = "";
+  for (uint32_t i = 0; i < work->slow.count; i++) {
+    const ctl_behind_t *behind = &work->behind[i];
+    if (behind->ns <= 0 || !ctl_traits_within (work->traits, behind->reason, trait))
+      continue;
+    sum_ns += behind->ns;
+    if (behind->ns > most_ns) {
+      most_ns = behind->ns;
+      cause->behind = work->traits->key[behind->waits / CTL_TRAIT_COUNT].service;
+    }
+  }
+  double behind_ns = sum_ns / work->slow.count, more_ns = (double) cause->more_ns;
+  behind_ns = behind_ns < more_ns ? behind_ns : more_ns;
+  cause->behind_ns = (uint64_t) behind_ns;
+  cause->before_ns = (uint64_t) ((double) cause->before_ns * (1 - behind_ns / more_ns));
+}
+
 static void conclude (work_t *work, const find_t *finds, uint32_t found, const ctl_why_orphans_t *orphans)
 {
   ctl_why_t *out = work->out;
@@ -477,6 +441,7 @@ static void conclude (work_t *work, const find_t *finds, uint32_t found, const c
   for (uint32_t i = 0; i < told; i++) {
     ctl_why_cause_t cause;
     ctl_causes_tell (&of, finds[i].trait, finds[i].more_ns, &cause);
+    tell_behind (work, finds[i].trait, &cause);
     uint64_t unknown = unknown_in (&cause, orphans);
     int hidden = unknown && is_hidden (work, &finds[i], &cause, orphans, unknown);
     if (hidden && i > 0)
@@ -495,8 +460,9 @@ static void conclude (work_t *work, const find_t *finds, uint32_t found, const c
 /* *ret_found: 0 where nothing is to be named. */
 static int judge (work_t *work, find_t *finds, uint32_t *ret_found)
 {
-  int rc = crowd_fill (work, &work->slow);
-  rc = rc ? rc : crowd_fill (work, &work->witness);
+  ctl_crowd_view (&work->slow, &work->slowest, 0);
+  int rc = ctl_crowd_average (&work->slow);
+  rc = rc ? rc : ctl_crowd_pick (&work->witness, &work->slowest);
   if (rc)
     return rc;
   work->chances = 0;
@@ -511,8 +477,22 @@ static void tell_slow (work_t *work)
 {
   work->out->verdict = CTL_WHY_NOTHING;
   work->out->slow = work->slow.count;
-  work->out->slow_ns = (uint64_t) mean_duration (&work->slow);
+  work->out->slow_ns = (uint64_t) ctl_crowd_duration (&work->slow);
   work->out->mean_ns = (uint64_t) work->usual_ns;
+}
+
+/* Y7: what is told as somebody else's is told so before anything is compared. */
+static int fill (work_t *work, const ctl_sample_t *slow, uint32_t slows, uint64_t complete)
+{
+  for (work->slowest.count = 0; work->slowest.count < slows; work->slowest.count++)
+    work->slowest.sample[work->slowest.count] = &slow[work->slowest.count];
+  int rc = ctl_crowd_fill (&work->all, work->traits);
+  rc = rc ? rc : ctl_crowd_fill (&work->slowest, work->traits);
+  ctl_crowd_view (&work->usual, &work->all, work->all.count / 4);
+  rc = rc ? rc : ctl_crowd_average (&work->usual);
+  rc = rc ? rc
+          : ctl_behind (work->traits, &work->all, &work->slowest, work->usual.mean, complete, work->behind);
+  return rc ? rc : ctl_crowd_average (&work->usual);
 }
 
 /* The smallest share of the slowest in which something is to be named; else the first. */
@@ -523,8 +503,7 @@ static int compare (work_t *work, const ctl_sample_t *slow, uint32_t slows, uint
   work->width = work->traits->keys * CTL_TRAIT_COUNT;
   work->column = calloc (work->all.count + 1u, sizeof *work->column);
   find_t *finds = calloc (work->width + 1u, sizeof *finds);
-  int rc = work->column && finds ? crowd_fill (work, &work->all) : WEFT_E_NOMEM;
-  rc = rc ? rc : crowd_fill (work, &work->usual);
+  int rc = work->column && finds ? fill (work, slow, slows, complete) : WEFT_E_NOMEM;
   for (size_t i = 0; i < sizeof slow_share / sizeof *slow_share && rc == 0 && !found; i++) {
     int more = choose_slow (work, slow, slows, complete, slow_share[i]);
     if (more)
@@ -548,16 +527,21 @@ int ctl_why (const ctl_places_t *places, const ctl_sample_t *sample, uint32_t sa
     return 0;
   work_t work = {.out = ret_why};
   int rc = choose_usual (&work, sample, samples);
-  rc = rc ? rc : crowd_new (&work.slow, slows);
-  rc = rc ? rc : crowd_new (&work.witness, slows);
+  rc = rc ? rc : ctl_crowd_new (&work.slowest, slows);
+  rc = rc ? rc : ctl_crowd_new (&work.slow, slows);
+  rc = rc ? rc : ctl_crowd_new (&work.witness, slows);
+  work.behind = calloc (slows + 1u, sizeof *work.behind);
+  rc = rc || work.behind ? rc : WEFT_E_NOMEM;
   if (rc == 0 && work.usual.count && slows) {
     rc = ctl_traits_new (places, work.usual.sample, work.usual.count, &work.traits);
     rc = rc ? rc : compare (&work, slow, slows, complete, orphans);
   }
-  crowd_clear (&work.all);
-  crowd_clear (&work.usual);
-  crowd_clear (&work.slow);
-  crowd_clear (&work.witness);
+  ctl_crowd_clear (&work.usual);
+  ctl_crowd_clear (&work.slow);
+  ctl_crowd_clear (&work.witness);
+  ctl_crowd_clear (&work.all);
+  ctl_crowd_clear (&work.slowest);
+  free (work.behind);
   free (work.column);
   ctl_traits_destroy (&work.traits);
   return rc;

@@ -30,6 +30,8 @@
  *  Y6  what cannot be known is not blamed: of a service that sent requests without a known
  *      caller meanwhile, nobody knows what it waited for. It is blamed only if most of the witnesses that
  *      count, and four at least, had none beside them, or such requests are fewer than these witnesses
+ *  Y7  who waits before a callee whose threads wait for something further on waits for that (behind.h): so it is
+ *      told, and how much of it is spent before whom
  *
  * False alarms, in random systems of one noise everywhere (uniform, exponential, half-normal,
  * log-normal up to sigma 1, pauses, load that slows down everything; with requests that are

@@ -122,6 +122,18 @@ static void say_own (text_t *text, const ctl_why_cause_t *cause)
     say (text, " (the network, or a queue there: the clocks of two hosts cannot tell)");
 }
 
+/* Who waits elsewhere for the same thing. */
+static void say_behind (text_t *text, const ctl_why_cause_t *cause)
+{
+  if (!cause->behind_ns)
+    return;
+  say (text, "; ");
+  say_ms (text, cause->behind_ns);
+  say (text, " of it before ");
+  say_safe (text, *cause->behind ? cause->behind : "an unnamed service");
+  say (text, ", whose threads wait for that");
+}
+
 /* Behind "148 ms more": where, and how that comes. */
 static void say_how (text_t *text, const ctl_why_cause_t *cause)
 {
@@ -163,6 +175,7 @@ static void say_causes (text_t *text, const ctl_why_t *why)
     say_ms (text, why->causes[i].more_ns);
     say (text, i == 0 ? " more " : " goes ");
     say_how (text, &why->causes[i]);
+    say_behind (text, &why->causes[i]);
     say (text, ".");
   }
   if (why->other_ns) {

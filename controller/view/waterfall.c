@@ -17,6 +17,11 @@
 #define NARROW        84u /* columns; below, service and note are given less */
 #define NARROW_COLUMN 12u
 #define AXIS_MIN      8u
+/* Where not even these have room, in this order down to: */
+#define SERVICE_LEAST 6u
+#define NAME_LEAST    8u
+#define NOTE_LEAST    8u
+#define AXIS_LEAST    6u
 #define TEXT_MAX      1024
 
 typedef struct {
@@ -122,7 +127,10 @@ static void print_note (fall_t *self, const char *text, int critical)
       snprintf (note, sizeof note, "%s  %s", text, mark);
     if (ctl_style_width (note) > self->note_width)
       snprintf (note, sizeof note, "%s%s", told ? text : mark, told ? "" : word);
-  } else {
+    if (ctl_style_width (note) > self->note_width && !told)
+      snprintf (note, sizeof note, "%s", mark);
+  } else if (ctl_style_width (text) <= self->note_width ||
+             strncmp (text, "self ", 5) != 0) { /* no half numbers */
     snprintf (note, sizeof note, "%s", text);
   }
   self->said_critical |= strstr (note, " critical") != NULL;
@@ -188,7 +196,7 @@ static void text_of_line (const fall_t *self, uint32_t index, char *out, size_t 
 {
   static const char *const what[] = {"", "more like it", "others, shorter", "deeper"};
   const ctl_fold_t *fold = &self->fold[index];
-  char number[32];
+  char number[32], bare[40];
   size_t at = branches (self, index, out, size), piece = self->style->utf8 ? strlen ("└ ") : strlen ("`-");
   at = at >= piece ? at - piece : 0;
   ctl_style_number (number, sizeof number, fold->count);
@@ -198,6 +206,9 @@ static void text_of_line (const fall_t *self, uint32_t index, char *out, size_t 
       ctl_style_width (out) > self->name_width) /* how many says more than where */
     snprintf (out, size, "%*s%s %s %s", (int) (self->name_width - width), "", self->style->utf8 ? "⋮" : ":",
               number, what[fold->line]);
+  snprintf (bare, sizeof bare, "%s %s", self->style->utf8 ? "⋮" : ":", number);
+  if (self->name_width && self->name_width <= ctl_style_width (bare)) /* no half numbers */
+    snprintf (out, size, "%s", bare);
 }
 
 static void print_fold (fall_t *self, uint32_t index)
@@ -224,6 +235,32 @@ static void print_fold (fall_t *self, uint32_t index)
 
 /* ---- around it ----------------------------------------------------------------------- */
 
+/* Takes what it can of what is lacking. */
+static uint32_t spare (uint32_t lack, uint32_t least, uint32_t *width)
+{
+  uint32_t most = *width > least ? *width - least : 0, taken = lack < most ? lack : most;
+  *width -= taken;
+  return lack - taken;
+}
+
+/* Service and note are as wide as they would be; the rest is the name's and the axis'. */
+static void share_out (fall_t *self)
+{
+  uint32_t columns = self->style->columns, name_min = NAME_MIN, axis_min = AXIS_MIN;
+  uint32_t wanted = self->service_width + 1 + 1 + 1 + MS_WIDTH + 2 + self->note_width + axis_min + name_min;
+  uint32_t lack = wanted > columns ? wanted - columns : 0;
+  lack = spare (lack, SERVICE_LEAST, &self->service_width);
+  lack = spare (lack, NAME_LEAST, &name_min);
+  lack = spare (lack, NOTE_LEAST, &self->note_width);
+  spare (lack, AXIS_LEAST, &axis_min);
+  uint32_t fixed = self->service_width + 1 + 1 + 1 + MS_WIDTH + 2 + self->note_width;
+  uint32_t room = columns > fixed + axis_min + name_min ? columns - fixed : axis_min + name_min;
+  uint32_t most = room / 2 > NAME_WIDEST ? NAME_WIDEST : room / 2 < name_min ? name_min : room / 2;
+  self->name_width = self->name_width > most ? most : self->name_width;
+  self->axis_width = room - self->name_width;
+  self->axis_width = self->axis_width > CTL_STYLE_COLUMNS_MAX ? CTL_STYLE_COLUMNS_MAX : self->axis_width;
+}
+
 static void measure (fall_t *self)
 {
   const ctl_execution_t *execution = self->execution;
@@ -248,15 +285,17 @@ static void measure (fall_t *self)
   uint32_t service_most = narrow ? NARROW_COLUMN : SERVICE_MAX;
   self->service_width = self->service_width > service_most ? service_most : self->service_width;
   self->note_width = narrow ? NARROW_COLUMN : NOTE_WIDTH;
-  uint32_t fixed = self->service_width + 1 + 1 + 1 + MS_WIDTH + 2 + self->note_width;
-  uint32_t room =
-      self->style->columns > fixed + AXIS_MIN + NAME_MIN ? self->style->columns - fixed : AXIS_MIN + NAME_MIN;
-  uint32_t most = room / 2 > NAME_WIDEST ? NAME_WIDEST : room / 2 < NAME_MIN ? NAME_MIN : room / 2;
-  self->name_width = self->name_width > most ? most : self->name_width;
-  self->axis_width = room - self->name_width;
-  self->axis_width = self->axis_width > CTL_STYLE_COLUMNS_MAX ? CTL_STYLE_COLUMNS_MAX : self->axis_width;
+  share_out (self);
   self->from_ns = execution->start_ns;
   self->span_ns = execution->duration_ns;
+}
+
+/* "16,383 requests proven", "1 request proven" */
+static void say_count (ctl_wrap_t *wrap, uint64_t count, const char *one, const char *many)
+{
+  char number[32];
+  ctl_style_number (number, sizeof number, count);
+  ctl_wrap_item (wrap, "%s %s", number, count == 1 ? one : many);
 }
 
 static void print_head (const fall_t *self)
@@ -289,7 +328,6 @@ static void print_foot (const fall_t *self)
   const ctl_execution_t *execution = self->execution;
   uint32_t outside = 0, missing = 0, unseen = 0;
   uint64_t opaque = 0, folded = 0;
-  char number[32];
   ctl_wrap_t wrap;
   for (uint32_t i = 0; i < execution->count; i++) {
     const ctl_subtask_t *subtask = &execution->subtasks[i];
@@ -304,22 +342,19 @@ static void print_foot (const fall_t *self)
     ctl_wrap_item (&wrap,
                    execution->hops[CTL_HOP_PROVEN] ? "all requests proven" : "no requests to other services");
   else
-    ctl_wrap_item (&wrap, "%u request%s proven", execution->hops[CTL_HOP_PROVEN],
-                   execution->hops[CTL_HOP_PROVEN] == 1 ? "" : "s");
+    say_count (&wrap, execution->hops[CTL_HOP_PROVEN], "request proven", "requests proven");
   if (outside)
-    ctl_wrap_item (&wrap, "%u to the outside", outside);
+    say_count (&wrap, outside, "to the outside", "to the outside");
   if (missing)
-    ctl_wrap_item (&wrap, "%u not captured", missing);
+    say_count (&wrap, missing, "not captured", "not captured");
   if (unseen)
-    ctl_wrap_item (&wrap, "%u from a caller not seen", unseen);
+    say_count (&wrap, unseen, "from a caller not seen", "from a caller not seen");
   if (opaque)
-    ctl_wrap_item (&wrap, "%llu opaque call%s", (unsigned long long) opaque, opaque == 1 ? "" : "s");
+    say_count (&wrap, opaque, "opaque call", "opaque calls");
   if (execution->truncated)
-    ctl_wrap_item (&wrap, "%u subtasks left out", execution->truncated);
-  if (folded) {
-    ctl_style_number (number, sizeof number, folded);
-    ctl_wrap_item (&wrap, "%s folded: --full shows them", number);
-  }
+    say_count (&wrap, execution->truncated, "subtask left out", "subtasks left out");
+  if (folded)
+    say_count (&wrap, folded, "folded: --full shows it", "folded: --full shows them");
   char ms[32];
   ctl_style_ms (ms, sizeof ms, execution->clock_uncertainty_ns);
   if (execution->aligned)

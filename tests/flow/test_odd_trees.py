@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trees that nobody would draw: very wide, very deep, circles, one request captured by thousands, two
 roots, more subtasks than are kept. Bounded, labelled, and no view breaks."""
+import json
 import os
+import re
 
+import perfetto
 import processes
 import pytest
 from reporter import CAPTURE, EMBED, MS, ROOT_FLAG, Reporter, report
@@ -88,12 +91,28 @@ def settled(stage, task):
 
 
 def views(stage, task):
-    """What people see; every verb must answer."""
+    """What people see; every verb must answer, and fit."""
     fall = stage.weft("show", task, timeout=60).stdout
     stage.weft("show", task, "--full", timeout=60)
     names = stage.weft("tasks", timeout=60).stdout
     stage.weft("tasks", "--csv", timeout=60)
+    stage.weft("tasks", "--edges", timeout=60)
+    narrow = stage.weft("show", task, timeout=60, env={"COLUMNS": "40", "LC_ALL": "C"}).stdout
+    assert narrow.isascii() and max(map(len, narrow.splitlines())) <= 40, narrow
     return fall, names
+
+
+def exports(stage, task):
+    """Every subtask is in each file: a slice, a span, a row of the page."""
+    out = stage.directory / "out"
+    subtasks = len(stage.json("show", task, timeout=60)[0]["subtasks"])
+    stage.weft("export", "--format", "perfetto", "-o", out, task, timeout=60)
+    assert sum(each["cat"] == "subtask" for each in perfetto.slices(perfetto.load(out))) == subtasks
+    stage.weft("export", "--format", "otlp", "-o", out, task, timeout=60)
+    assert out.stat().st_size > 50 * subtasks  # ids and times alone
+    stage.weft("report", "-o", out, "--limit", "1", task, timeout=60)
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', out.read_text(encoding="utf-8"), re.S).group(1))
+    assert [len(tree["subtasks"]) for tree in data["trees"]] == [subtasks]
 
 
 @pytest.mark.parametrize("shown", [wide], indirect=True, ids=["wide"])
@@ -101,6 +120,7 @@ def test_wide(shown):
     stage, task = shown
     execution = settled(stage, task)
     fall, names = views(stage, task)
+    exports(stage, task)
     assert execution["complete"] and len(execution["subtasks"]) == 10001
     assert {each["parent"] for each in execution["subtasks"]} == {None, f"{1:016x}"}
     assert execution["hops"]["proven"] == 10000
@@ -112,6 +132,7 @@ def test_deep(shown):
     stage, task = shown
     execution = settled(stage, task)
     views(stage, task)
+    exports(stage, task)
     assert execution["complete"] and len(execution["critical_path"]) == 10001
     parents = {each["id"]: each["parent"] for each in execution["subtasks"]}
     assert all(parents[f"{n:016x}"] == f"{n - 1:016x}" for n in range(2, 10002))
@@ -122,8 +143,9 @@ def test_captured_by_thousands(shown):
     stage, task = shown
     execution = settled(stage, task)
     fall, _ = views(stage, task)
+    exports(stage, task)
     assert len(execution["subtasks"]) == KEPT and not execution["complete"]
-    assert "%d subtasks left out" % (45001 - KEPT) in fall
+    assert f"{45001 - KEPT:,} subtasks left out" in fall
     below = [each for each in execution["subtasks"] if each["parent"]]
     assert {each["parent"] for each in below} == {f"{1:016x}"}
     assert all(1 <= len(each["links"]) <= 8 for each in below)
@@ -135,6 +157,7 @@ def test_two_roots(shown):
     stage, task = shown
     execution = settled(stage, task)
     fall, _ = views(stage, task)
+    exports(stage, task)
     assert [each["parent"] for each in execution["subtasks"]].count(None) == 2
     assert not execution["complete"] and "second root" in fall
 
@@ -144,6 +167,7 @@ def test_circle(shown):
     stage, task = shown
     execution = settled(stage, task)
     fall, _ = views(stage, task)
+    exports(stage, task)
     assert [each["parent"] for each in execution["subtasks"]].count(None) == 1
     assert len(execution["subtasks"]) == 3 and not execution["complete"] and "incomplete" in fall
 
@@ -153,5 +177,6 @@ def test_a_million(shown):
     stage, task = shown
     execution = settled(stage, task)
     fall, _ = views(stage, task)
+    exports(stage, task)
     assert len(execution["subtasks"]) == KEPT and not execution["complete"]
-    assert "%d subtasks left out" % (10**6 + 1 - KEPT) in fall
+    assert f"{10**6 + 1 - KEPT:,} subtasks left out" in fall

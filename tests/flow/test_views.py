@@ -161,7 +161,7 @@ def test_bad_input(house, arguments, needed):
 # ---- weft show ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("columns", [60, 80, 120, 200])
+@pytest.mark.parametrize("columns", [40, 60, 80, 120, 200])
 @pytest.mark.parametrize("locale", ["C.UTF-8", "C"])
 def test_every_tree_fits(house, columns, locale):
     for name, task in house.tasks.items():

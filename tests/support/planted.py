@@ -43,6 +43,9 @@ CLEARLY = 2  # what is planted is so much more than what the slowest take withou
 DISTURBED = 1.5
 CALLS_MOST = 60
 MISSED = "named nothing"
+# A JDK's server writes an answer in two, of which the second may wait 40 ms for the acknowledgement of the first, in
+# some runs and in others not: most of the time of such a request then, where few executions prove nothing.
+NO_STALL = {"jvm": ["-Dsun.net.httpserver.nodelay=true"]}
 KINDS = {
     "slow": {"wait", "self"},  # it sleeps; under load a VM may be held up for a part of it
     "many": {"calls"},
@@ -132,7 +135,7 @@ class System:
         self._hops, self._others = {}, []
         workers = WORKERS if kind == "pool" else 0
         self.apps = [stage.app(app, name, port, self._peers(name, kind == "hop"), env={"OTEL_SERVICE_NAME": name},
-                               workers=workers if name == self.drawn.names[-1] else 0)
+                               options=NO_STALL.get(app, ()), workers=workers if name == self.drawn.names[-1] else 0)
                      for name, app, port in zip(self.drawn.names, self.drawn.kinds, self.drawn.ports)]
         self.slow_ms, self.each_ms = 0, 5
         self._usual_ns = self._last_ns = 0

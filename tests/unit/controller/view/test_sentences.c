@@ -113,6 +113,22 @@ static void test_clocks_of_two_hosts (void **state)
   ctl_analysis_destroy (&analysis);
 }
 
+/* Who waits elsewhere for the same. */
+static void test_what_is_behind_it (void **state)
+{
+  (void) state;
+  ctl_analysis_t *analysis = analyse (SHOP_QUEUE, 804);
+  ctl_why_cause_t *cause = &analysis->names[0].why.causes[0];
+  check_text (analysis, "(a queue before its threads, or on the way there). Nothing else");
+  cause->behind_ns = 40 * WEFT_NS_PER_MS;
+  cause->behind = "desk\033";
+  check_text (analysis,
+              "or on the way there); 40.0 ms of it before desk\\x1b, whose threads wait for that. Nothing");
+  cause->behind = "";
+  check_text (analysis, "; 40.0 ms of it before an unnamed service, whose threads wait for that. ");
+  ctl_analysis_destroy (&analysis);
+}
+
 /* No room is too small, and nothing of a name reaches a terminal as it came. */
 static void test_names_that_mean_no_good (void **state)
 {
@@ -138,6 +154,7 @@ int main (void)
       cmocka_unit_test (test_every_cause),
       cmocka_unit_test (test_what_cannot_be_said),
       cmocka_unit_test (test_clocks_of_two_hosts),
+      cmocka_unit_test (test_what_is_behind_it),
       cmocka_unit_test (test_names_that_mean_no_good),
   };
   return cmocka_run_group_tests (tests, NULL, NULL);

@@ -55,7 +55,7 @@ static void test_deep_and_long_fits (void **state)
     golden_add (deep, i, i - 1, i == 1 ? CTL_HOP_ROOT : CTL_HOP_PROVEN, "a-service-with-a-rather-long-name",
                 "jvm", name, i, 100 - i);
   assert_int_equal (ctl_execution_settle (deep), 0);
-  for (uint32_t columns = 60; columns <= 200; columns += 13) {
+  for (uint32_t columns = 40; columns <= 200; columns += 10) {
     ctl_style_t style = {columns, 1, 0};
     FILE *out = open_memstream (&text, &size);
     assert_int_equal (ctl_waterfall (out, &style, deep, 0), 0);
