@@ -18,6 +18,7 @@
 #include "../../../../common/clocks.h"
 #include "../../../../common/limits.h"
 #include "../../../../controller/service/sink.h"
+#include "../../../../controller/task/pack.h"
 #include "../task/forest.h"
 
 #define STEP_MS (WEFT_SETTLE_MS / 4 * 3) /* never quiet for long enough */
