@@ -20,6 +20,7 @@ import processes  # noqa: E402
 from forests import Forest  # noqa: E402
 
 TREES, REPEAT = 500, 40
+ROUNDS = 3
 BATCH = 400  # reports: about what 64 KiB hold, as a sidecar sends them when there are many
 MUST = 20.0
 
@@ -61,13 +62,25 @@ def jaeger_seconds(stage, spans):
     server = jaeger.Jaeger(stage)
     time.sleep(2)  # what it does at its start
     before = cpu_of(server.process.pid)
-    stage.controller()
+    controller = stage.controller()
     stage.weft("export", "--format", "otlp", "--to", server.url, "all", timeout=600)
     processes.wait_until(lambda: saved(server) >= spans, 300, "all spans in Jaeger", 0.5)
     used = cpu_of(server.process.pid) - before
     assert saved(server) == spans, "no more and no less"
     server.process.kill()
+    controller.send_signal(signal.SIGTERM)
+    controller.wait()
     return used
+
+
+def round_of(number):
+    """Both for the same executions: seconds of ours, reports, seconds of theirs, spans."""
+    with processes.Stage(random.Random(number)) as stage:
+        forest = Forest(random.Random(1), TREES)
+        forest.write(stage.directory / "forest.weftr", BATCH)
+        spans = len(forest.spans) * REPEAT
+        ours, reports = weft_seconds(stage, stage.directory / "forest.weftr")
+        return ours, reports, jaeger_seconds(stage, spans), spans
 
 
 def main():
@@ -75,16 +88,13 @@ def main():
         print("beside Jaeger: missing: scripts/jaeger builds it")
         return 0
     os.environ["no_proxy"] = "127.0.0.1"
-    with processes.Stage(random.Random(1)) as stage:
-        forest = Forest(random.Random(1), TREES)
-        forest.write(stage.directory / "forest.weftr", BATCH)
-        spans = len(forest.spans) * REPEAT
-        ours, reports = weft_seconds(stage, stage.directory / "forest.weftr")
-        theirs = jaeger_seconds(stage, spans)
-    ratio = theirs / ours
-    print("%-46s %10.2f %-8s >= %8.2f  %s  %d spans: %.2f s of CPU for %d reports, Jaeger %.2f s; load %.1f" % (
-        "spans per CPU second / Jaeger all-in-one", ratio, "x", MUST, "ok  " if ratio >= MUST else "FAIL", spans, ours, reports,
-        theirs, os.getloadavg()[0]))
+    rounds = [round_of(number) for number in range(ROUNDS)]
+    ours, theirs = sorted(one[0] for one in rounds), sorted(one[2] for one in rounds)
+    ratio = theirs[0] / ours[0]  # the best of each: what a neighbour does only adds
+    beside = "%d spans: %.2f s of CPU for %d reports, Jaeger %.2f s; medians %.2f and %.2f s; load %.1f" % (
+        rounds[0][3], ours[0], rounds[0][1], theirs[0], ours[ROUNDS // 2], theirs[ROUNDS // 2], os.getloadavg()[0])
+    print("%-46s %10.2f %-8s >= %8.2f  %s  %s" % (
+        "spans per CPU second / Jaeger all-in-one", ratio, "x", MUST, "ok  " if ratio >= MUST else "FAIL", beside))
     return ratio < MUST
 
 
