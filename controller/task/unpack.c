@@ -110,7 +110,7 @@ static uint32_t text_place (unpack_t *self)
   return self->rc ? 0 : place;
 }
 
-static void read_whos (unpack_t *self)
+static void read_resources (unpack_t *self)
 {
   self->resources = count_of (self, RESOURCE_LEAST);
   self->resource = malloc ((self->resources + 1) * sizeof *self->resource);
@@ -350,7 +350,7 @@ static void read_pack (unpack_t *self, const uint8_t *data, size_t size, uint32_
   self->at = (weft_cursor_t){first + last, data + size};
   read_texts (self);
   if (!self->rc)
-    read_whos (self);
+    read_resources (self);
   must_end (self);
   self->at = (weft_cursor_t){first + from, first + to};
   if (!self->rc)
