@@ -6,7 +6,6 @@
 #include "../../common/clocks.h"
 #include "../../common/limits.h"
 #include "../../common/status.h"
-#include "../task/pack.h"
 
 #define ENOUGH 2 /* beside what a store's status can be */
 

@@ -11,7 +11,7 @@
 
 #define LEAF_ODD 0x9e3779b97f4a7c15ull /* so that no subtask id folds to nothing */
 
-#define KINDS 8u /* of entries: they have three bits for it */
+#define KINDS 8u /* an entry has three bits for it */
 
 enum { SEEN = 1, CONNECTED = 2 };
 
