@@ -6,7 +6,8 @@
 #define CTL_FEW_H
 
 #include <stdint.h>
-#include <string.h>
+
+#include "room.h"
 
 #define CTL_FEW       64u
 #define CTL_FEW_SLOTS (2u * CTL_FEW)
@@ -20,7 +21,7 @@ typedef struct {
 
 static inline void ctl_few_clear (ctl_few_t *self)
 {
-  memset (self->slot, 0, sizeof self->slot);
+  ctl_clear (self->slot, sizeof self->slot);
 }
 
 static inline uint32_t ctl_few_slot (const ctl_few_t *self, uint64_t id)
@@ -31,14 +32,15 @@ static inline uint32_t ctl_few_slot (const ctl_few_t *self, uint64_t id)
   return at;
 }
 
-/* place: below CTL_FEW. */
-static inline void ctl_few_add (ctl_few_t *self, uint64_t id, uint32_t place)
+/* place: below CTL_FEW. 0: the id is there. */
+static inline int ctl_few_add (ctl_few_t *self, uint64_t id, uint32_t place)
 {
   uint32_t at = ctl_few_slot (self, id);
   if (self->slot[at])
-    return;
+    return 0;
   self->slot[at] = (uint8_t) (place + 1);
   self->id[place] = id;
+  return 1;
 }
 
 /* UINT32_MAX: it is not there. */

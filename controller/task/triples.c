@@ -2,8 +2,10 @@
 #include "triples.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-#define VERY_FEW 32u
+#define VERY_FEW 64u
+#define TOGETHER 4u
 #define FEW      512u /* up to here the general sort's calls cost more than its fewer steps save */
 
 static int compare (const void *left, const void *right)
@@ -24,24 +26,37 @@ static void pass (ctl_triple_t *list, uint32_t count, uint32_t gap)
   }
 }
 
-/* Each goes behind as many as are less: no turn depends on what they are. Equal ones by place. */
-static void enumerate (ctl_triple_t *list, uint32_t count)
+/* Each goes behind as many as are less: no turn depends on what they are. Whether no two are equal; else
+ * they are as before. */
+static int enumerate (ctl_triple_t *list, uint32_t count)
 {
   ctl_triple_t copy[VERY_FEW];
-  uint8_t behind[VERY_FEW];
+  uint64_t key[VERY_FEW + TOGETHER];
+  uint64_t taken = 0, twice = 0;
   for (uint32_t i = 0; i < count; i++) {
-    uint8_t own = 0;
     copy[i] = list[i];
-    for (uint32_t k = 0; k < i; k++) {
-      uint8_t less = copy[k].first <= copy[i].first;
-      own = (uint8_t) (own + less);
-      behind[k] = (uint8_t) (behind[k] + 1 - less);
-    }
-    behind[i] = own;
+    key[i] = list[i].first;
   }
-  for (uint32_t i = 0; i < count; i++)
-    list[behind[i]] = copy[i];
+  for (uint32_t i = count; i % TOGETHER; i++)
+    key[i] = UINT64_MAX; /* less than none */
+  for (uint32_t i = 0; i < count; i++) {
+    uint64_t first = key[i];
+    uint32_t behind = 0;
+    for (uint32_t k = 0; k < count; k += TOGETHER) {
+      behind += key[k] < first;
+      behind += key[k + 1] < first;
+      behind += key[k + 2] < first;
+      behind += key[k + 3] < first;
+    }
+    twice |= taken >> behind & 1;
+    taken |= 1ull << behind;
+    list[behind] = copy[i];
+  }
+  if (twice)
+    memcpy (list, copy, count * sizeof *list);
+  return !twice;
 }
+_Static_assert(VERY_FEW <= 64 && TOGETHER == 4, "places are bits of a word");
 
 void ctl_triples_sort (ctl_triple_t *list, uint32_t count)
 {
@@ -50,9 +65,9 @@ void ctl_triples_sort (ctl_triple_t *list, uint32_t count)
     qsort (list, count, sizeof *list, compare);
     return;
   }
-  if (count <= VERY_FEW)
-    enumerate (list, count);
-  for (uint32_t i = 0; count > VERY_FEW && i < sizeof gaps / sizeof *gaps; i++)
+  if (count <= VERY_FEW && enumerate (list, count))
+    return;
+  for (uint32_t i = 0; i < sizeof gaps / sizeof *gaps; i++)
     if (count > 2 * gaps[i])
       pass (list, count, gaps[i]);
   pass (list, count, 1);
