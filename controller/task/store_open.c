@@ -35,7 +35,7 @@ static const char *const aside_sql[SCHEMA_OF_ROWS] = {
  * through the log. The log is carried over once in 16 MiB. */
 static const char settings_sql[] =
     "PRAGMA page_size = 16384; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; "
-    "PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 1024;";
+    "PRAGMA cache_size = -4096; PRAGMA wal_autocheckpoint = 1024;";
 
 static int read_number (ctl_store_t *self, const char *sql, int *ret_number)
 {
