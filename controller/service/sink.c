@@ -6,6 +6,7 @@
 #include "../../common/clocks.h"
 #include "../../common/limits.h"
 #include "../../common/status.h"
+#include "../task/settle.h"
 
 #define ENOUGH 2 /* beside what a store's status can be */
 
@@ -17,6 +18,7 @@ struct ctl_sink_t {
   uint32_t most;                           /* tasks of the next transaction */
   uint32_t count;                          /* of this one */
   ctl_execution_t *onwards[WEFT_SINK_MAX]; /* those of this one, if they go on */
+  ctl_room_t room;                         /* to look at those in */
 };
 
 ctl_sink_t *ctl_sink_new (ctl_correlate_t *correlate, ctl_store_t *store)
@@ -38,7 +40,10 @@ void ctl_sink_onward (ctl_sink_t *self, ctl_execution_fn *fn, void *arg)
 
 void ctl_sink_destroy (ctl_sink_t **self_p)
 {
-  free (*self_p);
+  ctl_sink_t *self = *self_p;
+  if (self)
+    ctl_room_end (&self->room);
+  free (self);
   *self_p = NULL;
 }
 
@@ -47,7 +52,10 @@ static int put (ctl_execution_t **execution_p, void *arg)
   ctl_sink_t *self = arg;
   if (self->count == self->most)
     return ENOUGH;
-  int rc = ctl_store_put (self->store, *execution_p);
+  int rc = self->onward ? ctl_execution_time (*execution_p, &self->room) : 0;
+  ctl_room_rest (&self->room);
+  if (rc == 0)
+    rc = ctl_store_put (self->store, *execution_p);
   if (rc)
     return rc;
   if (self->onward) {

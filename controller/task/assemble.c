@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "assemble.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../common/status.h"
-#include "few.h"
+#include "copies.h"
 #include "mix.h"
-#include "triples.h"
+#include "settle.h"
 
 #define LEAF_ODD 0x9e3779b97f4a7c15ull /* so that no subtask id folds to nothing */
 
@@ -25,146 +26,24 @@ typedef struct {
 /* What one assembly works with. */
 typedef struct {
   const ctl_assemble_t *in;
-  const ctl_entry_t **entry;            /* all, sorted */
-  ctl_few_t few;                        /* embeds by request, if they are few */
-  lead_t *lead;                         /* of each capture */
-  const ctl_entry_t **embed, **capture; /* one of each request and sender / subtask, sorted by it */
-  const ctl_entry_t **opaque;           /* one of each id, sorted by it */
+  const ctl_names_t *names;
+  const ctl_entry_t **embed, **capture; /* one of each request and sender / subtask (copies.h) */
+  const ctl_entry_t **opaque, **rest;   /* one of each id; what is none of these */
   uint32_t embeds, captures, opaques;
+  uint32_t mixed;      /* not 0: they may be of several boots */
+  ctl_few_t few;       /* embeds by request, if they are few */
+  lead_t *lead;        /* of each capture */
   uint8_t *embed_seen; /* a capture of it is there: SEEN, or on its connection: CONNECTED */
   ctl_execution_t *out;
   uint64_t origin_ns; /* start of the orphan that out->origin is of */
   int discard;
 } work_t;
 
-static int is_open (const ctl_entry_t *entry)
-{
-  return (entry->flags & WEFT_REPORT_OPEN) != 0;
-}
-
-static uint64_t key_of (const ctl_entry_t *entry)
-{
-  return entry->kind == WEFT_REPORT_CAPTURE ? entry->subtask : entry->link;
-}
-
-#define ORDER(a, b)                                                                                          \
-  do {                                                                                                       \
-    if ((a) != (b))                                                                                          \
-      return (a) < (b) ? -1 : 1;                                                                             \
-  } while (0)
-
-/* Numbers depend on who came first, texts do not. */
-static int compare_places (const ctl_assemble_t *in, const ctl_entry_t *a, const ctl_entry_t *b)
-{
-  const ctl_names_t *names = ctl_instances_names (in->instances);
-  int order = memcmp (ctl_instances_at (in->instances, a->instance)->uuid,
-                      ctl_instances_at (in->instances, b->instance)->uuid, WEFT_UUID_SIZE);
-  if (order == 0)
-    order = strcmp (ctl_names_text (names, a->name), ctl_names_text (names, b->name));
-  if (order == 0 && a->kind != WEFT_REPORT_CAPTURE) {
-    const char *left = ctl_peers_text (in->peers, a->peer), *right = ctl_peers_text (in->peers, b->peer);
-    order = left && right ? strcmp (left, right) : 0;
-  }
-  return order;
-}
-
-/* What R3 would make of a copy that came on this connection. */
-static int class_of (const ctl_assemble_t *in, const ctl_entry_t *entry)
-{
-  int wanted = 0;
-  uint16_t sender;
-  uint64_t wall_ns = ctl_boot_wall (in->boots, in->boot_of, entry->instance, entry->start_ns);
-  return ctl_peers_find_bare (in->peers, entry->link, wall_ns, &wanted, &sender) ? 1 + wanted : 0;
-}
-
-/* By kind, by key, and of one key the copy that counts first (M2). Two that agree
- * in all of this are told apart by nothing that the result would show. */
-static int compare_entries (const void *left, const void *right, void *arg)
-{
-  const ctl_entry_t *a = *(const ctl_entry_t *const *) left;
-  const ctl_entry_t *b = *(const ctl_entry_t *const *) right;
-  int top = a->flags & b->flags & CTL_ENTRY_TOP; /* then a link is a hash, new with each start of ours */
-  ORDER (a->kind, b->kind);
-  ORDER (key_of (a), key_of (b));
-  ORDER (is_open (a), is_open (b));
-  ORDER (b->end_ns, a->end_ns);
-  ORDER (a->start_ns, b->start_ns);
-  ORDER (a->flags, b->flags);
-  if (!top)
-    ORDER (a->link, b->link);
-  ORDER (a->subtask, b->subtask);
-  ORDER (a->cpu_ns, b->cpu_ns);
-  ORDER (a->status, b->status);
-  ORDER (a->error, b->error);
-  ORDER (a->reason, b->reason);
-  if (a->kind != WEFT_REPORT_EMBED) /* there it is a hash, too */
-    ORDER (a->instruction, b->instruction);
-  if (a->instance != b->instance || a->name != b->name || a->peer != b->peer) {
-    int order = compare_places (arg, a, b);
-    if (order)
-      return order;
-  }
-  if (top && a->link != b->link)
-    ORDER (class_of (arg, a), class_of (arg, b));
-  return 0;
-}
-
-/* Sent by one subtask at one time: what a replay says of it once more, under another name. An id
- * that is not of our making may be sent again by the same instance. */
-static int is_same_sending (const ctl_entry_t *a, const ctl_entry_t *b)
-{
-  int together = a->subtask == b->subtask && a->start_ns == b->start_ns;
-  if (a->flags & b->flags & WEFT_REPORT_ADOPTED)
-    return together && a->instruction == b->instruction && (a->subtask || a->instance == b->instance);
-  return a->instance == b->instance || (a->subtask && together);
-}
-
-/* The one among the last `kept` entries that `entry` repeats, or NULL. Two embeds of
- * one request by different senders are no copies: a gateway passed the header on.
- * *ret_others: how many of its key were looked at. */
-static const ctl_entry_t *copy_of (const ctl_entry_t *const *entries, uint32_t kept, const ctl_entry_t *entry,
-                                   uint32_t *ret_others)
-{
-  for (*ret_others = 0; kept > 0; kept--, ++*ret_others) {
-    const ctl_entry_t *one = entries[kept - 1];
-    if (one->kind != entry->kind || key_of (one) != key_of (entry))
-      return NULL;
-    if (entry->kind != WEFT_REPORT_EMBED || is_same_sending (one, entry))
-      return one;
-  }
-  return NULL;
-}
-
-/* Keeps the first of each key, and of the embeds of one request WEFT_SENDINGS_MAX: every capture of
- * it looks at all of them. Returns how many. */
-static uint32_t drop_copies (const ctl_entry_t **entries, uint32_t count, uint64_t *duplicates,
-                             uint32_t *truncated)
-{
-  uint32_t kept = 0, others;
-  for (uint32_t i = 0; i < count; i++) {
-    const ctl_entry_t *one = copy_of (entries, kept, entries[i], &others);
-    if (!one && others == WEFT_SENDINGS_MAX)
-      ++*truncated;
-    else if (!one)
-      entries[kept++] = entries[i];
-    else if (is_open (one) || !is_open (entries[i]))
-      ++*duplicates;
-  }
-  return kept;
-}
-
-static void list_embeds (work_t *self)
-{
-  ctl_few_clear (&self->few);
-  for (uint32_t i = 0; i < self->embeds && self->embeds <= CTL_FEW; i++)
-    ctl_few_add (&self->few, self->embed[i]->link, i);
-}
-
 /* The first embed of this request; `embeds`: none. */
 static uint32_t find_embed (const work_t *self, uint64_t request)
 {
   uint32_t low = 0, high = self->embeds;
-  if (self->embeds <= CTL_FEW) {
+  if (self->embeds && self->embeds <= CTL_FEW) {
     uint32_t at = ctl_few_find (&self->few, request);
     return at < self->embeds ? at : self->embeds;
   }
@@ -207,59 +86,63 @@ uint16_t ctl_boot_of (ctl_boot_t *boots, uint32_t *count, const weft_batch_head_
   return (uint16_t) at;
 }
 
-static uint64_t wall (const work_t *self, const ctl_entry_t *entry, uint64_t boot_ns)
+static const ctl_boot_t *boot_of (const work_t *self, const ctl_entry_t *entry)
 {
-  return ctl_boot_wall (self->in->boots, self->in->boot_of, entry->instance, boot_ns);
+  return &self->in->boots[self->in->boot_of[entry->instance]];
 }
 
 /* An end before its start is no duration. */
-static uint64_t end_of (const work_t *self, const ctl_entry_t *entry)
+static uint64_t end_of (const ctl_entry_t *entry)
 {
-  uint64_t end_ns = entry->end_ns < entry->start_ns ? entry->start_ns : entry->end_ns;
-  return wall (self, entry, end_ns);
+  return entry->end_ns < entry->start_ns ? entry->start_ns : entry->end_ns;
 }
 
-static uint32_t host_of (const work_t *self, const ctl_entry_t *entry)
+static int is_earlier (const work_t *self, const ctl_subtask_t *subtask, const ctl_instance_t *instance)
 {
-  return self->in->boots[self->in->boot_of[entry->instance]].tag;
+  return subtask->start_ns < self->origin_ns ||
+         (subtask->start_ns == self->origin_ns && strcmp (instance->service, self->out->origin) < 0);
 }
 
 static void note_orphan (work_t *self, ctl_subtask_t *subtask, uint8_t reason, uint16_t origin)
 {
   const ctl_instance_t *instance = ctl_instances_at (self->in->instances, origin);
   subtask->orphan = reason ? reason : WEFT_REASON_NO_CONTEXT;
-  if (instance && (!self->out->origin[0] || subtask->start_ns < self->origin_ns)) {
+  if (instance && (!self->out->origin[0] || is_earlier (self, subtask, instance))) {
     self->out->origin = instance->service;
     self->origin_ns = subtask->start_ns;
   }
 }
 
-static void fill (const work_t *self, const ctl_entry_t *entry, ctl_subtask_t *subtask)
+/* The subtask is zeroed. Returns who tells of it. */
+static const ctl_instance_t *fill (const work_t *self, const ctl_entry_t *entry, ctl_subtask_t *subtask)
 {
   const ctl_instance_t *instance = ctl_instances_at (self->in->instances, entry->instance);
-  memset (subtask, 0, sizeof *subtask);
-  subtask->parent = subtask->first_child = subtask->next_sibling = CTL_NO_PARENT;
+  const ctl_boot_t *boot = boot_of (self, entry);
+  uint64_t shift = ctl_boot_shift (boot);
   subtask->error = entry->error;
-  if (is_open (entry) && !entry->error)
+  if (ctl_entry_is_open (entry) && !entry->error)
     subtask->error = WEFT_ERROR_OPEN;
-  subtask->answered = !is_open (entry);
+  subtask->answered = !ctl_entry_is_open (entry);
   subtask->status = entry->status;
   subtask->instruction = entry->instruction;
   memcpy (subtask->instance, instance->uuid, WEFT_UUID_SIZE);
-  subtask->name = ctl_names_text (ctl_instances_names (self->in->instances), entry->name);
-  subtask->host = host_of (self, entry);
-  subtask->start_ns = wall (self, entry, entry->start_ns);
-  subtask->end_ns = end_of (self, entry);
+  subtask->name = ctl_names_text (self->names, entry->name);
+  subtask->host = boot->tag;
+  subtask->start_ns = entry->start_ns + shift;
+  subtask->end_ns = end_of (entry) + shift;
   subtask->cpu_ns = entry->cpu_ns < CTL_ENTRY_CPU_LONG ? entry->cpu_ns : WEFT_NS_NONE;
+  return instance;
 }
 
 static void fill_request (work_t *self, const ctl_entry_t *embed, ctl_subtask_t *subtask)
 {
+  const ctl_boot_t *boot = boot_of (self, embed);
+  uint64_t shift = ctl_boot_shift (boot);
   subtask->request = embed->link;
-  subtask->sender_host = host_of (self, embed);
-  subtask->sent_ns = wall (self, embed, embed->start_ns);
-  subtask->answered_ns = end_of (self, embed);
-  if (!is_open (embed))
+  subtask->sender_host = boot->tag;
+  subtask->sent_ns = embed->start_ns + shift;
+  subtask->answered_ns = end_of (embed) + shift;
+  if (!ctl_entry_is_open (embed))
     subtask->error = ctl_error_of_both (subtask->error, embed->error);
   if (embed->flags & WEFT_REPORT_ORPHAN)
     note_orphan (self, subtask, embed->reason, embed->instance);
@@ -300,8 +183,8 @@ static int may_lead (const work_t *self, const ctl_entry_t *embed, const ctl_ent
 /* What leaves on a connection after the answer is another request. */
 static int is_answered_before (const work_t *self, const ctl_entry_t *embed, const ctl_entry_t *capture)
 {
-  return self->in->boot_of[embed->instance] == self->in->boot_of[capture->instance] && !is_open (embed) &&
-         !embed->error && embed->end_ns < capture->start_ns;
+  return self->in->boot_of[embed->instance] == self->in->boot_of[capture->instance] &&
+         !ctl_entry_is_open (embed) && !embed->error && embed->end_ns < capture->start_ns;
 }
 
 /* M4: of the embeds from `index` on that are of this request, the one that left on the connection
@@ -363,8 +246,7 @@ static int is_shared (const work_t *self, uint32_t index)
 static void fill_capture (work_t *self, uint32_t index, ctl_subtask_t *subtask)
 {
   const ctl_entry_t *entry = self->capture[index], *embed;
-  const ctl_instance_t *instance = ctl_instances_at (self->in->instances, entry->instance);
-  fill (self, entry, subtask);
+  const ctl_instance_t *instance = fill (self, entry, subtask);
   subtask->id = entry->subtask;
   subtask->service = instance->service;
   subtask->vm = instance->vm;
@@ -396,7 +278,6 @@ static void fill_capture (work_t *self, uint32_t index, ctl_subtask_t *subtask)
 /* Before any capture looks elsewhere: which embeds are those of a connection. */
 static void find_all_connected (work_t *self)
 {
-  list_embeds (self);
   for (uint32_t i = 0; i < self->captures; i++) {
     int several = 0, top = self->capture[i]->flags & CTL_ENTRY_TOP;
     lead_t *lead = &self->lead[i];
@@ -462,6 +343,8 @@ static uint32_t count_hosts (const work_t *self)
 {
   uint32_t hosts = 0;
   uint16_t seen[64];
+  if (!self->mixed)
+    return self->embeds + self->captures > 0;
   for (uint32_t i = 0; i < self->embeds + self->captures && hosts < 64; i++) {
     const ctl_entry_t *entry = i < self->embeds ? self->embed[i] : self->capture[i - self->embeds];
     uint16_t boot = self->in->boot_of[entry->instance];
@@ -477,119 +360,165 @@ static uint32_t count_hosts (const work_t *self)
 static int compare_starts (const void *left, const void *right)
 {
   const ctl_subtask_t *a = left, *b = right;
-  ORDER (a->start_ns, b->start_ns);
-  ORDER (a->id, b->id);
-  ORDER (a->hop, b->hop);
-  return 0;
+  if (a->start_ns != b->start_ns)
+    return a->start_ns < b->start_ns ? -1 : 1;
+  if (a->id != b->id)
+    return a->id < b->id ? -1 : 1;
+  return (int) a->hop - (int) b->hop;
+}
+
+static uint32_t count_leaves (const work_t *self)
+{
+  uint32_t leaves = 0;
+  for (uint32_t i = 0; i < self->embeds; i++)
+    leaves += !self->embed_seen[i] && is_leaf (self, i);
+  return leaves;
+}
+
+/* All that the entries tell, into `raw`, which is cleared for many at a time. */
+static int fill_all (work_t *self, ctl_subtask_t *raw)
+{
+  ctl_subtask_t *at = raw;
+  int rc = 0;
+  memset (at, 0, self->captures * sizeof *at);
+  for (uint32_t i = 0; i < self->captures; i++)
+    fill_capture (self, i, at++);
+  memset (at, 0, (count_leaves (self) + self->opaques) * sizeof *at);
+  for (uint32_t i = 0; i < self->embeds && rc == 0; i++)
+    if (!self->embed_seen[i] && is_leaf (self, i))
+      rc = fill_leaf (self, i, at++);
+  for (uint32_t i = 0; i < self->opaques && rc == 0; i++)
+    rc = fill_opaque (self, i, at++);
+  self->out->count = (uint32_t) (at - raw);
+  return rc;
+}
+
+static int align (work_t *self, ctl_subtask_t *raw)
+{
+  ctl_execution_t *out = self->out;
+  out->hosts = count_hosts (self);
+  if (out->hosts < 2)
+    return 0;
+  out->subtasks = raw;
+  if (self->in->settled)
+    ctl_hop_clock_learn (self->in->clock, out);
+  int rc = ctl_hop_clock_align (self->in->clock, out);
+  out->subtasks = NULL;
+  return rc;
 }
 
 static int build (work_t *self)
 {
   ctl_execution_t *out = self->out;
-  uint32_t room = self->captures + self->embeds + self->opaques;
-  out->subtasks = malloc ((room ? room : 1) * sizeof *out->subtasks);
-  if (!out->subtasks)
+  ctl_rooms_t *rooms = self->in->rooms;
+  ctl_subtask_t *raw =
+      ctl_room (&rooms->raw, (self->captures + self->embeds + self->opaques + 1u) * sizeof *raw);
+  if (!raw)
     return WEFT_E_NOMEM;
   find_all_connected (self);
-  for (uint32_t i = 0; i < self->captures; i++)
-    fill_capture (self, i, &out->subtasks[out->count++]);
-  for (uint32_t i = 0; i < self->embeds; i++)
-    if (!self->embed_seen[i] && is_leaf (self, i)) {
-      int rc = fill_leaf (self, i, &out->subtasks[out->count++]);
-      if (rc)
-        return rc;
-    }
-  for (uint32_t i = 0; i < self->opaques; i++) {
-    int rc = fill_opaque (self, i, &out->subtasks[out->count++]);
-    if (rc)
-      return rc;
-  }
-  out->hosts = count_hosts (self);
-  if (out->hosts > 1) {
-    if (self->in->learn)
-      ctl_hop_clock_learn (self->in->clock, out);
-    int rc = ctl_hop_clock_align (self->in->clock, out);
-    if (rc)
-      return rc;
-  }
+  int rc = fill_all (self, raw);
+  if (rc == 0)
+    rc = align (self, raw);
+  if (rc)
+    return rc;
   if (out->count > WEFT_SUBTASKS_PER_TASK_MAX) {
     /* what began first is kept: callers begin before what they call */
-    qsort (out->subtasks, out->count, sizeof *out->subtasks, compare_starts);
+    qsort (raw, out->count, sizeof *raw, compare_starts);
     out->truncated += out->count - WEFT_SUBTASKS_PER_TASK_MAX;
     out->count = WEFT_SUBTASKS_PER_TASK_MAX;
   }
-  return ctl_execution_settle (out);
+  rc = ctl_execution_order (out, raw, &rooms->order, &rooms->subtasks);
+  return rc || self->in->settled ? rc : ctl_execution_time (out, &rooms->order);
 }
 
-/* By key, from `from` up to `to`; only copies of one key are compared in all that they say. */
-static void sort_kind (work_t *self, const ctl_entry_t *const *entries, ctl_triple_t *order, uint32_t from,
-                       uint32_t to)
+/* Each kind in a list of its own; second lines (N1) and what else there may be in none that is read. */
+static void take_kinds (work_t *self, const ctl_entry_t *const *entries, uint32_t count)
 {
-  ctl_triples_sort (order + from, to - from);
-  for (uint32_t i = from, end; i < to; i = end) {
-    for (end = i; end < to && order[end].first == order[i].first; end++)
-      self->entry[end] = entries[order[end].second];
-    if (end - i > 1)
-      qsort_r (&self->entry[i], end - i, sizeof (const ctl_entry_t *), compare_entries,
-               (void *) (uintptr_t) self->in);
+  const ctl_entry_t **end[KINDS];
+  for (uint32_t kind = 0; kind < KINDS; kind++)
+    end[kind] = self->rest;
+  end[WEFT_REPORT_CAPTURE] = self->capture;
+  end[WEFT_REPORT_EMBED] = self->embed;
+  end[WEFT_REPORT_OPAQUE] = self->opaque;
+  uint32_t mixed = 0, boot = count ? self->in->boot_of[entries[0]->instance] : 0;
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t kind = entries[i]->kind;
+    *end[kind]++ = entries[i];
+    mixed |= boot ^ self->in->boot_of[entries[i]->instance];
   }
+  self->mixed = mixed;
+  self->captures = (uint32_t) (end[WEFT_REPORT_CAPTURE] - self->capture);
+  self->embeds = (uint32_t) (end[WEFT_REPORT_EMBED] - self->embed);
+  self->opaques = (uint32_t) (end[WEFT_REPORT_OPAQUE] - self->opaque);
 }
 
-/* By kind, then by key. */
-static void sort_entries (work_t *self, const ctl_entry_t *const *entries, uint32_t count,
-                          ctl_triple_t *order)
+/* `few` is of the embeds in the end. */
+static void drop_copies (work_t *self, ctl_triple_t *order, uint64_t *duplicates, uint32_t *truncated)
 {
-  uint32_t end[KINDS] = {0}, from = 0;
-  for (uint32_t i = 0; i < count; i++)
-    end[entries[i]->kind]++;
-  for (uint32_t kind = 0, before = 0; kind < KINDS; kind++) { /* first where each begins */
-    uint32_t own = end[kind];
-    end[kind] = before;
-    before += own;
-  }
-  for (uint32_t i = 0; i < count; i++)
-    order[end[entries[i]->kind]++] = (ctl_triple_t){key_of (entries[i]), i, 0};
-  for (uint32_t kind = 0; kind < KINDS; kind++) {
-    sort_kind (self, entries, order, from, end[kind]);
-    from = end[kind];
-  }
+  ctl_few_t *few = &self->few;
+  self->captures =
+      ctl_copies_drop (self->in, self->capture, self->captures, order, few, duplicates, truncated);
+  self->opaques = ctl_copies_drop (self->in, self->opaque, self->opaques, order, few, duplicates, truncated);
+  self->embeds = ctl_copies_drop (self->in, self->embed, self->embeds, order, few, duplicates, truncated);
 }
 
-/* The entries of the next kind, as they were sorted; returns where those behind them begin. */
-static const ctl_entry_t **take_kind (const ctl_entry_t **at, const ctl_entry_t **end, uint8_t kind,
-                                      const ctl_entry_t ***ret_first, uint32_t *ret_count)
+/* Room for everything but the subtasks; NULL: there is none. What is sorted by is done with when leads
+ * are looked for: one place serves both. */
+static ctl_triple_t *take_room (work_t *self, uint32_t count)
 {
-  *ret_first = at;
-  while (at < end && (*at)->kind == kind)
-    at++;
-  *ret_count = (uint32_t) (at - *ret_first);
-  return at;
-}
-_Static_assert(WEFT_REPORT_CAPTURE < WEFT_REPORT_EMBED && WEFT_REPORT_EMBED < WEFT_REPORT_OPAQUE,
-               "they are sorted in the order in which they are taken");
-
-static void take_kinds (work_t *self, uint32_t count)
-{
-  const ctl_entry_t **at = self->entry, **end = at + count;
-  at = take_kind (at, end, WEFT_REPORT_CAPTURE, &self->capture, &self->captures);
-  at = take_kind (at, end, WEFT_REPORT_EMBED, &self->embed, &self->embeds);
-  take_kind (at, end, WEFT_REPORT_OPAQUE, &self->opaque, &self->opaques);
-}
-
-/* Room for everything but the result, in one allocation; NULL: there is none. What is sorted by is
- * done with when leads are looked for: one place serves both. */
-static void *make_room (work_t *self, uint32_t count, ctl_triple_t **ret_order)
-{
-  size_t shared = sizeof **ret_order > sizeof (lead_t) ? sizeof **ret_order : sizeof (lead_t);
-  char *room = malloc ((count + 1u) * (shared + sizeof (ctl_entry_t *) + 1));
+  size_t shared = sizeof (ctl_triple_t) > sizeof (lead_t) ? sizeof (ctl_triple_t) : sizeof (lead_t);
+  char *room = ctl_room (&self->in->rooms->lists, (count + 1u) * (shared + 4 * sizeof *self->capture + 1));
   if (!room)
     return NULL;
-  *ret_order = (ctl_triple_t *) (void *) room;
   self->lead = (lead_t *) (void *) room;
-  self->entry = (const ctl_entry_t **) (void *) (room + count * shared);
-  self->embed_seen = (uint8_t *) (self->entry + count);
+  self->capture = (const ctl_entry_t **) (void *) (room + count * shared);
+  self->embed = self->capture + count;
+  self->opaque = self->embed + count;
+  self->rest = self->opaque + count;
+  self->embed_seen = (uint8_t *) (self->rest + count);
   memset (self->embed_seen, 0, count);
-  return room;
+  return (ctl_triple_t *) (void *) room;
+}
+
+static void rest (ctl_rooms_t *rooms)
+{
+  ctl_room_rest (&rooms->lists);
+  ctl_room_rest (&rooms->raw);
+  ctl_room_rest (&rooms->order);
+}
+
+void ctl_rooms_end (ctl_rooms_t *self)
+{
+  ctl_room_end (&self->lists);
+  ctl_room_end (&self->raw);
+  ctl_room_end (&self->order);
+  ctl_room_end (&self->subtasks);
+  free (self->spare);
+  self->spare = NULL;
+}
+
+void ctl_rooms_take_back (ctl_rooms_t *self, ctl_execution_t **execution_p)
+{
+  ctl_execution_t *execution = *execution_p;
+  if (!execution || execution->text || self->spare || self->subtasks.at) {
+    ctl_execution_destroy (execution_p);
+    return;
+  }
+  if (execution->subtasks)
+    self->subtasks = (ctl_room_t){execution->subtasks, malloc_usable_size (execution->subtasks)};
+  ctl_room_rest (&self->subtasks);
+  self->spare = execution;
+  *execution_p = NULL;
+}
+
+/* An empty one. NULL: out of memory. */
+static ctl_execution_t *take_execution (ctl_rooms_t *rooms)
+{
+  ctl_execution_t *out = rooms->spare ? rooms->spare : malloc (sizeof *out);
+  rooms->spare = NULL;
+  if (out)
+    ctl_clear (out, sizeof *out);
+  return out;
 }
 
 int ctl_assemble (const ctl_assemble_t *self, const uint8_t task[WEFT_TASK_ID_SIZE],
@@ -597,19 +526,22 @@ int ctl_assemble (const ctl_assemble_t *self, const uint8_t task[WEFT_TASK_ID_SI
                   ctl_execution_t **ret_execution, uint64_t *ret_duplicates)
 {
   uint64_t duplicates = 0;
-  work_t work = {.in = self, .out = calloc (1, sizeof *work.out)};
-  ctl_triple_t *order;
-  void *room = make_room (&work, count, &order);
-  int rc = room && work.out ? 0 : WEFT_E_NOMEM;
+  work_t work;
+  work.in = self;
+  work.names = ctl_instances_names (self->instances);
+  work.out = take_execution (self->rooms);
+  work.discard = 0;
+  ctl_triple_t *order = take_room (&work, count);
+  int rc = order && work.out ? 0 : WEFT_E_NOMEM;
   if (rc == 0) {
-    sort_entries (&work, entries, count, order);
-    take_kinds (&work, drop_copies (work.entry, count, &duplicates, &truncated));
+    take_kinds (&work, entries, count);
+    drop_copies (&work, order, &duplicates, &truncated);
     memcpy (work.out->task, task, WEFT_TASK_ID_SIZE);
     work.out->truncated = truncated;
     work.out->name = work.out->origin = "";
     rc = build (&work);
   }
-  free (room);
+  rest (self->rooms);
   if (rc || work.discard)
     ctl_execution_destroy (&work.out);
   if (rc)

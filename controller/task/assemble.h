@@ -23,6 +23,7 @@
 #include "instances.h"
 #include "names.h"
 #include "peers.h"
+#include "room.h"
 #include "task.h"
 
 /* One host: its instances share one mapping to wall time, so that no skew arises
@@ -35,13 +36,26 @@ typedef struct {
 /* The number of a batch's boot, made at first sight (room for WEFT_BOOTS_MAX); `guess` is looked at
  * first. */
 uint16_t ctl_boot_of (ctl_boot_t *boots, uint32_t *count, const weft_batch_head_t *head, uint16_t guess);
+/* Added to a boottime of the host: the wall clock. Wraps where it has to. */
+static inline uint64_t ctl_boot_shift (const ctl_boot_t *boot)
+{
+  return boot->anchor.real_ns - boot->anchor.boot_ns;
+}
 /* A boottime of an instance on the wall clock. boot_of: by instance. */
 static inline uint64_t ctl_boot_wall (const ctl_boot_t *boots, const uint16_t *boot_of, uint32_t instance,
                                       uint64_t boot_ns)
 {
-  const weft_anchor_t *anchor = &boots[boot_of[instance]].anchor;
-  return boot_ns + (anchor->real_ns - anchor->boot_ns);
+  return boot_ns + ctl_boot_shift (&boots[boot_of[instance]]);
 }
+
+/* What it works in, and an execution whose memory the next one takes over. Zeroed: none yet. */
+typedef struct {
+  ctl_room_t lists, raw, order, subtasks;
+  ctl_execution_t *spare;
+} ctl_rooms_t;
+void ctl_rooms_end (ctl_rooms_t *self);
+/* As ctl_execution_destroy, of one that ctl_assemble made. */
+void ctl_rooms_take_back (ctl_rooms_t *self, ctl_execution_t **execution_p);
 
 /* Where the numbers in an entry lead. All borrowed. */
 typedef struct {
@@ -50,10 +64,11 @@ typedef struct {
   const ctl_boot_t *boots;
   const uint16_t *boot_of; /* by instance index */
   ctl_hop_clock_t *clock;
-  int learn; /* the clock is told of this one */
+  ctl_rooms_t *rooms;
+  int settled; /* the clock is told of this one, and nobody looks at it: self times and critical path are left out */
 } ctl_assemble_t;
 
-/* entries: first lines, each with its second behind it (N1); in any order. `truncated`: copies that were not kept.
+/* entries: all lines, each first one with its second behind it (N1); in any order. `truncated`: copies that were not kept.
  * *ret_execution NULL: a root from inside that no instruction asked for (R3).
  * *ret_duplicates (may be NULL): copies dropped by M2, an open one that was
  * followed by its answer not counted. 0 or WEFT_E_NOMEM. */

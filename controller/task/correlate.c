@@ -47,10 +47,11 @@ struct ctl_correlate_t {
   uint32_t boots;
   uint16_t boot_of[WEFT_INSTANCES_MAX];
   const ctl_entry_t **gather; /* TASK_ENTRIES_MAX */
-  uint32_t answered;          /* open tasks whose CTL_OPEN_LOOKED and _COMPLETE are set */
-  uint32_t oldest;            /* tick: none of the open ones was born before */
-  uint64_t unwalked;          /* tasks that stats may look at */
-  uint32_t held;              /* list of tasks that were handed out, by `next` */
+  ctl_rooms_t rooms;
+  uint32_t answered; /* open tasks whose CTL_OPEN_LOOKED and _COMPLETE are set */
+  uint32_t oldest;   /* tick: none of the open ones was born before */
+  uint64_t unwalked; /* tasks that stats may look at */
+  uint32_t held;     /* list of tasks that were handed out, by `next` */
   uint64_t held_truncated, held_duplicates;
   ctl_correlate_stats_t stats;
 };
@@ -93,6 +94,7 @@ void ctl_correlate_destroy (ctl_correlate_t **self_p)
     return;
   ctl_open_tasks_end (&self->tasks);
   free (self->gather);
+  ctl_rooms_end (&self->rooms);
   ctl_peers_destroy (&self->peers);
   ctl_shed_destroy (&self->shed);
   ctl_hop_clock_destroy (&self->clock);
@@ -344,12 +346,11 @@ ctl_shed_t *ctl_correlate_shedder (ctl_correlate_t *self)
 static int assemble (ctl_correlate_t *self, const ctl_open_t *task, ctl_execution_t **ret_execution,
                      uint64_t *ret_duplicates)
 {
-  ctl_assemble_t with = {self->instances, self->peers, self->boot,
-                         self->boot_of,   self->clock, ret_duplicates != NULL};
+  ctl_assemble_t with = {self->instances, self->peers,           self->boot, self->boot_of, self->clock,
+                         &self->rooms,    ret_duplicates != NULL};
   uint32_t count = 0;
   for (uint32_t i = task->first; i != CTL_NIL; i = self->tasks.entry[i].next)
-    if (self->tasks.entry[i].kind < CTL_ENTRY_BYTES)
-      self->gather[count++] = &self->tasks.entry[i];
+    self->gather[count++] = &self->tasks.entry[i];
   return ctl_assemble (&with, task->id, self->gather, count, task->truncated, ret_execution, ret_duplicates);
 }
 
@@ -363,7 +364,7 @@ static int visit (ctl_correlate_t *self, const ctl_open_t *task, uint32_t instru
   if ((!instruction || execution->instruction == instruction) && execution->start_ns >= from_ns &&
       execution->start_ns <= to_ns)
     rc = fn (&execution, arg);
-  ctl_execution_destroy (&execution);
+  ctl_rooms_take_back (&self->rooms, &execution);
   return rc;
 }
 
@@ -420,7 +421,7 @@ static void look (ctl_correlate_t *self, ctl_open_t *task)
     task->flags |= CTL_OPEN_COMPLETE;
     self->answered++;
   }
-  ctl_execution_destroy (&execution);
+  ctl_rooms_take_back (&self->rooms, &execution);
 }
 
 uint64_t ctl_correlate_waiting (ctl_correlate_t *self, uint32_t instruction)
@@ -500,7 +501,7 @@ static int hand_out (uint32_t number, void *arg)
   if (execution) {
     cut = execution->truncated - task->truncated;
     rc = hand->fn (&execution, hand->arg);
-    ctl_execution_destroy (&execution);
+    ctl_rooms_take_back (&self->rooms, &execution);
   } else {
     self->stats.discarded++;
   }

@@ -64,7 +64,8 @@ int ctl_correlate_find (ctl_correlate_t *self, const uint8_t task[WEFT_TASK_ID_S
 #define CTL_CORRELATE_HOLD 1
 /* Hands every settled task to fn and forgets it; now_ns is CLOCK_MONOTONIC; `all` takes
  * also what is not settled (shutdown). If fn fails, the task is kept and this ends. If fn
- * returns CTL_CORRELATE_HOLD the task is held: out of the way until it is released. */
+ * returns CTL_CORRELATE_HOLD the task is held: out of the way until it is released. Self times and
+ * critical path are not filled (ctl_execution_time in settle.h). */
 int ctl_correlate_settle (ctl_correlate_t *self, uint64_t now_ns, int all, ctl_execution_fn *fn, void *arg);
 /* Of all that are held: `taken`: forgets them; else they are as before they were handed out. */
 void ctl_correlate_release (ctl_correlate_t *self, int taken);

@@ -40,6 +40,11 @@ typedef struct {
 _Static_assert(sizeof (ctl_entry_t) == 56, "nine of them, their task and its slot are 600 bytes");
 _Static_assert(WEFT_NAMES_MAX <= 1u << 17 && WEFT_INSTANCES_MAX <= 1u << 12, "they fit into an entry");
 
+static inline int ctl_entry_is_open (const ctl_entry_t *entry)
+{
+  return (entry->flags & WEFT_REPORT_OPEN) != 0;
+}
+
 /* The lines of a capture, an embed or an opaque report; how many they are. What it tells
  * of addresses is told to `peers`. */
 uint32_t ctl_entry_fill (ctl_peers_t *peers, const weft_report_t *report, uint32_t name, uint16_t instance,

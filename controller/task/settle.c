@@ -1,48 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* settle: everything about an execution that follows from the rest of it
  * (ctl_execution_settle in task.h). No recursion: depth comes from others. */
+#include "settle.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../common/limits.h"
 #include "../../common/status.h"
 #include "few.h"
-#include "task.h"
 #include "triples.h"
 
 #define NONE CTL_NO_PARENT
 
-/* All that settling needs besides the result, in one allocation. A subtask is moved once, to its
- * place in the tree: until then it goes by its rank, its place in the order by start. */
+/* All that ordering needs besides the result. A subtask is moved once, to its place in the tree: until
+ * then it goes by its rank, its place in the order by start. What has an `at` in its name is looked up by
+ * at (rank), which is a place for NONE, too. */
 typedef struct {
-  ctl_triple_t *ranked;               /* start, id, hop and index in `subtasks` */
-  ctl_triple_t *work;                 /* ids; then intervals of one subtask's children */
-  uint32_t *parent, *child, *sibling; /* ranks: as in ctl_subtask_t */
-  uint32_t *place;                    /* in the tree, by rank; then what is still to be looked at */
+  ctl_subtask_t *raw;
+  ctl_triple_t *ranked;       /* start, id, hop and index in `raw` */
+  ctl_triple_t *ids;          /* of callers, if they are many */
+  uint32_t *parent, *sibling; /* ranks: as in ctl_subtask_t, by rank */
+  uint32_t *child_at;         /* the first one; of NONE: the first of those without a parent */
+  uint32_t *after_at;         /* who follows in the tree when all below have been */
+  uint32_t *place_at, *depth_at;
   uint8_t *state;
-  ctl_subtask_t *sorted;
 } scratch_t;
 
-static int scratch_new (uint32_t count, scratch_t *ret_scratch)
+static int scratch_begin (ctl_room_t *room, ctl_subtask_t *raw, uint32_t count, scratch_t *ret_scratch)
 {
-  size_t each = sizeof (ctl_subtask_t) + 2 * sizeof (ctl_triple_t) + 4 * sizeof (uint32_t) + 1;
-  scratch_t scratch = {.sorted = malloc (count * each)};
-  if (!scratch.sorted)
+  scratch_t scratch = {.raw = raw};
+  scratch.ranked = ctl_room (room, (count + 1u) * (2 * sizeof (ctl_triple_t) + 6 * sizeof (uint32_t) + 1));
+  if (!scratch.ranked)
     return WEFT_E_NOMEM;
-  scratch.ranked = (ctl_triple_t *) (void *) (scratch.sorted + count);
-  scratch.work = scratch.ranked + count;
-  scratch.parent = (uint32_t *) (void *) (scratch.work + count);
-  scratch.child = scratch.parent + count;
-  scratch.sibling = scratch.child + count;
-  scratch.place = scratch.sibling + count;
-  scratch.state = (uint8_t *) (scratch.place + count);
+  scratch.ids = scratch.ranked + count;
+  scratch.parent = (uint32_t *) (void *) (scratch.ids + count);
+  scratch.sibling = scratch.parent + count;
+  scratch.child_at = scratch.sibling + count;
+  scratch.after_at = scratch.child_at + count + 1;
+  scratch.place_at = scratch.after_at + count + 1;
+  scratch.depth_at = scratch.place_at + count + 1;
+  scratch.state = (uint8_t *) (scratch.depth_at + count + 1);
   *ret_scratch = scratch;
   return 0;
 }
 
+static uint32_t at (uint32_t rank)
+{
+  return rank + 1; /* of NONE: 0 */
+}
+_Static_assert(NONE == UINT32_MAX, "at, and what ctl_few_find says of one that is not there");
+
 /* Times come from other machines: kept within a signed 64-bit number, no end before its start. */
 static void bound_times (ctl_subtask_t *subtask)
 {
+  uint64_t all =
+      subtask->start_ns | subtask->end_ns | subtask->sent_ns | subtask->answered_ns | subtask->wait_ns;
+  if (all <= INT64_MAX && subtask->end_ns >= subtask->start_ns && subtask->answered_ns >= subtask->sent_ns &&
+      (subtask->cpu_ns <= INT64_MAX || subtask->cpu_ns == WEFT_NS_NONE))
+    return;
   if (subtask->start_ns > INT64_MAX)
     subtask->start_ns = INT64_MAX;
   if (subtask->end_ns > INT64_MAX)
@@ -61,19 +77,20 @@ static void bound_times (ctl_subtask_t *subtask)
     subtask->wait_ns = INT64_MAX;
 }
 
-static ctl_subtask_t *at_rank (const ctl_execution_t *self, const scratch_t *scratch, uint32_t rank)
+static ctl_subtask_t *at_rank (const scratch_t *scratch, uint32_t rank)
 {
-  return &self->subtasks[(uint32_t) scratch->ranked[rank].third];
+  return &scratch->raw[(uint32_t) scratch->ranked[rank].third];
 }
 
 /* A total order, so that the same subtasks always give the same tree. */
-static void rank_all (const ctl_execution_t *self, scratch_t *scratch)
+static void rank_all (scratch_t *scratch, uint32_t count)
 {
-  for (uint32_t i = 0; i < self->count; i++) {
-    const ctl_subtask_t *subtask = &self->subtasks[i];
+  for (uint32_t i = 0; i < count; i++) {
+    ctl_subtask_t *subtask = &scratch->raw[i];
+    bound_times (subtask);
     scratch->ranked[i] = (ctl_triple_t){subtask->start_ns, subtask->id, (uint64_t) subtask->hop << 32 | i};
   }
-  ctl_triples_sort (scratch->ranked, self->count);
+  ctl_triples_sort (scratch->ranked, count);
 }
 
 /* Who is called what: the first rank of each id. */
@@ -83,42 +100,42 @@ typedef struct {
   uint32_t count;
 } callers_t;
 
-static void list_callers (const ctl_execution_t *self, scratch_t *scratch, callers_t *ret_callers)
+static void list_callers (scratch_t *scratch, uint32_t count, callers_t *ret_callers)
 {
   callers_t *callers = ret_callers;
   callers->count = 0;
-  callers->ids = scratch->work;
-  if (self->count <= CTL_FEW) {
+  callers->ids = scratch->ids;
+  if (count <= CTL_FEW) {
     ctl_few_clear (&callers->few);
-    for (uint32_t r = 0; r < self->count; r++)
-      if (!ctl_subtask_is_leaf (at_rank (self, scratch, r)))
+    for (uint32_t r = 0; r < count; r++)
+      if (!ctl_subtask_is_leaf (at_rank (scratch, r)))
         ctl_few_add (&callers->few, scratch->ranked[r].second, r);
     return;
   }
-  for (uint32_t r = 0; r < self->count; r++)
-    if (!ctl_subtask_is_leaf (at_rank (self, scratch, r)))
-      scratch->work[callers->count++] = (ctl_triple_t){scratch->ranked[r].second, r, 0};
-  ctl_triples_sort (scratch->work, callers->count);
+  for (uint32_t r = 0; r < count; r++)
+    if (!ctl_subtask_is_leaf (at_rank (scratch, r)))
+      scratch->ids[callers->count++] = (ctl_triple_t){scratch->ranked[r].second, r, 0};
+  ctl_triples_sort (scratch->ids, callers->count);
 }
 
 static uint32_t find (const callers_t *callers, uint32_t all, uint64_t id)
 {
   if (all <= CTL_FEW)
     return ctl_few_find (&callers->few, id);
-  uint32_t at = ctl_triples_first (callers->ids, callers->count, id);
-  return at < callers->count && callers->ids[at].first == id ? (uint32_t) callers->ids[at].second : NONE;
+  uint32_t place = ctl_triples_first (callers->ids, callers->count, id);
+  return place < callers->count && callers->ids[place].first == id ? (uint32_t) callers->ids[place].second
+                                                                   : NONE;
 }
-_Static_assert(NONE == UINT32_MAX, "what ctl_few_find says of one that is not there");
 
 /* 1: no parent began after its child, so there is no circle. */
-static int link_parents (const ctl_execution_t *self, scratch_t *scratch)
+static int link_parents (scratch_t *scratch, uint32_t count)
 {
   callers_t callers;
   int upward = 1;
-  list_callers (self, scratch, &callers);
-  for (uint32_t r = 0; r < self->count; r++) {
-    uint64_t caller = at_rank (self, scratch, r)->caller;
-    uint32_t parent = caller ? find (&callers, self->count, caller) : NONE;
+  list_callers (scratch, count, &callers);
+  for (uint32_t r = 0; r < count; r++) {
+    uint64_t caller = at_rank (scratch, r)->caller;
+    uint32_t parent = caller ? find (&callers, count, caller) : NONE;
     scratch->parent[r] = parent == r ? NONE : parent;
     upward &= parent == NONE || parent <= r;
   }
@@ -161,67 +178,68 @@ static uint32_t rank_of_top (const ctl_subtask_t *subtask)
 }
 
 /* Chains children by start; returns the first top, tops chained behind it. */
-static uint32_t link_children (const ctl_execution_t *self, scratch_t *scratch)
+static uint32_t link_children (scratch_t *scratch, uint32_t count)
 {
-  uint32_t first = NONE, best = NONE;
+  uint32_t best = NONE, *first = &scratch->child_at[at (NONE)];
   int best_rank = 0;
-  for (uint32_t r = 0; r < self->count; r++)
-    scratch->child[r] = NONE;
-  for (uint32_t r = self->count; r-- > 0;) {
-    uint32_t parent = scratch->parent[r];
-    uint32_t *head = parent == NONE ? &first : &scratch->child[parent];
+  memset (scratch->child_at, 0xff, (count + 1u) * sizeof *scratch->child_at);
+  for (uint32_t r = count; r-- > 0;) {
+    uint32_t *head = &scratch->child_at[at (scratch->parent[r])];
     scratch->sibling[r] = *head;
     *head = r;
-    if (parent != NONE)
+    if (head != first)
       continue;
-    int rank = rank_of_top (at_rank (self, scratch, r));
+    int rank = rank_of_top (at_rank (scratch, r));
     if (best == NONE || rank <= best_rank) {
       best = r;
       best_rank = rank;
     }
   }
-  if (best != first) {
-    uint32_t before = first;
+  if (best != *first) {
+    uint32_t before = *first;
     while (scratch->sibling[before] != best)
       before = scratch->sibling[before];
     scratch->sibling[before] = scratch->sibling[best];
-    scratch->sibling[best] = first;
+    scratch->sibling[best] = *first;
   }
   return best;
 }
 
-/* Next in preorder, NONE at the end. */
-static uint32_t next_in_tree (const scratch_t *scratch, uint32_t at)
+/* `first`, if there is one. */
+static uint32_t either (uint32_t first, uint32_t second)
 {
-  if (scratch->child[at] != NONE)
-    return scratch->child[at];
-  while (at != NONE && scratch->sibling[at] == NONE)
-    at = scratch->parent[at];
-  return at == NONE ? NONE : scratch->sibling[at];
+  uint32_t none = 0u - (first == NONE);
+  return (first & ~none) | (second & none);
 }
 
-static uint32_t moved (const scratch_t *scratch, uint32_t rank)
+/* Walks through the tree, a subtask before those that it called. Nobody can guess a tree's shape:
+ * where it goes on is computed, not branched to. */
+static void place_all (scratch_t *scratch, uint32_t top)
 {
-  return rank == NONE ? NONE : scratch->place[rank];
+  uint32_t placed = 0;
+  scratch->place_at[at (NONE)] = scratch->after_at[at (NONE)] = NONE;
+  scratch->depth_at[at (NONE)] = UINT32_MAX;
+  for (uint32_t r = top; r != NONE;) {
+    uint32_t parent = scratch->parent[r], child = scratch->child_at[at (r)];
+    uint32_t sibling = scratch->sibling[r], above = scratch->after_at[at (parent)];
+    uint32_t after = either (sibling, above);
+    scratch->place_at[at (r)] = placed++;
+    scratch->depth_at[at (r)] = scratch->depth_at[at (parent)] + 1;
+    scratch->after_at[at (r)] = after;
+    r = either (child, after);
+  }
 }
 
 /* Puts the subtasks into tree order: parents before children, siblings by start. */
-static void order (ctl_execution_t *self, scratch_t *scratch, uint32_t top)
+static void move_all (const scratch_t *scratch, uint32_t count, ctl_subtask_t *ret_subtasks)
 {
-  uint32_t placed = 0;
-  for (uint32_t at = top; at != NONE; at = next_in_tree (scratch, at))
-    scratch->place[at] = placed++;
-  for (uint32_t r = 0; r < self->count; r++) {
-    ctl_subtask_t *subtask = &scratch->sorted[scratch->place[r]];
-    *subtask = *at_rank (self, scratch, r);
-    subtask->parent = moved (scratch, scratch->parent[r]);
-    subtask->first_child = moved (scratch, scratch->child[r]);
-    subtask->next_sibling = moved (scratch, scratch->sibling[r]);
-  }
-  memcpy (self->subtasks, scratch->sorted, self->count * sizeof *self->subtasks);
-  for (uint32_t i = 0; i < self->count; i++) {
-    ctl_subtask_t *subtask = &self->subtasks[i];
-    subtask->depth = subtask->parent == NONE ? 0 : self->subtasks[subtask->parent].depth + 1;
+  for (uint32_t r = 0; r < count; r++) {
+    ctl_subtask_t *subtask = &ret_subtasks[scratch->place_at[at (r)]];
+    *subtask = *at_rank (scratch, r);
+    subtask->parent = scratch->place_at[at (scratch->parent[r])];
+    subtask->first_child = scratch->place_at[at (scratch->child_at[at (r)])];
+    subtask->next_sibling = scratch->place_at[at (scratch->sibling[r])];
+    subtask->depth = scratch->depth_at[at (r)];
   }
 }
 
@@ -283,14 +301,14 @@ static void take_opaque_waits (ctl_subtask_t *subtasks, uint32_t index)
       subtask->self_ns -= subtasks[i].wait_ns < subtask->self_ns ? subtasks[i].wait_ns : subtask->self_ns;
 }
 
-static void fill_self_times (ctl_execution_t *self, scratch_t *scratch)
+static void fill_self_times (ctl_execution_t *self, ctl_triple_t *work)
 {
   for (uint32_t i = 0; i < self->count; i++) {
     ctl_subtask_t *subtask = &self->subtasks[i];
     uint64_t waited_ns = 0, until_ns = subtask->start_ns;
-    uint32_t spans = spans_by_start (self, i, scratch->work);
+    uint32_t spans = spans_by_start (self, i, work);
     for (uint32_t k = 0; k < spans; k++) {
-      const ctl_triple_t *span = &scratch->work[k];
+      const ctl_triple_t *span = &work[k];
       uint64_t from_ns = span->first > until_ns ? span->first : until_ns;
       if (span->second > from_ns) {
         waited_ns += span->second - from_ns;
@@ -304,10 +322,10 @@ static void fill_self_times (ctl_execution_t *self, scratch_t *scratch)
 
 /* From the end of the root back to its start: at each moment the child that ended
  * last before it is what the parent had to wait for. */
-static void fill_critical_path (ctl_execution_t *self, scratch_t *scratch)
+static void fill_critical_path (ctl_execution_t *self, ctl_triple_t *work, uint32_t *stack)
 {
   ctl_subtask_t *subtasks = self->subtasks;
-  uint32_t *stack = scratch->place, depth = 0;
+  uint32_t depth = 0;
   for (uint32_t i = 0; i < self->count; i++)
     subtasks[i].on_critical_path = 0;
   stack[depth++] = 0;
@@ -315,9 +333,9 @@ static void fill_critical_path (ctl_execution_t *self, scratch_t *scratch)
     uint32_t at = stack[--depth];
     subtasks[at].on_critical_path = 1;
     uint64_t now_ns = subtasks[at].end_ns;
-    uint32_t spans = spans_by_end (self, at, scratch->work);
+    uint32_t spans = spans_by_end (self, at, work);
     for (uint32_t k = 0; k < spans; k++) {
-      const ctl_triple_t *span = &scratch->work[k];
+      const ctl_triple_t *span = &work[k];
       if (~span->first <= now_ns && ~span->first > subtasks[at].start_ns) {
         now_ns = span->third;
         stack[depth++] = (uint32_t) span->second;
@@ -347,6 +365,13 @@ static int is_complete (const ctl_execution_t *self)
 static void fill_head (ctl_execution_t *self)
 {
   const ctl_subtask_t *top = &self->subtasks[0];
+  memset (self->hops, 0, sizeof self->hops);
+  if (self->count == 0) {
+    self->name = "";
+    self->complete = 0;
+    self->start_ns = self->duration_ns = 0;
+    return;
+  }
   self->kind = top->orphan ? CTL_KIND_ORPHAN : CTL_KIND_TASK;
   self->reason = top->orphan;
   if (self->kind == CTL_KIND_TASK)
@@ -355,34 +380,55 @@ static void fill_head (ctl_execution_t *self)
   self->name = top->name;
   self->start_ns = top->start_ns;
   self->duration_ns = top->end_ns - top->start_ns;
-  memset (self->hops, 0, sizeof self->hops);
   for (uint32_t i = 0; i < self->count; i++)
     self->hops[self->subtasks[i].hop]++;
   self->complete = (uint8_t) is_complete (self);
 }
 
+int ctl_execution_order (ctl_execution_t *self, ctl_subtask_t *raw, ctl_room_t *room, ctl_room_t *own)
+{
+  ctl_subtask_t *sorted = ctl_room (own, (self->count ? self->count : 1) * sizeof *sorted);
+  scratch_t scratch;
+  if (!sorted || scratch_begin (room, raw, self->count, &scratch))
+    return WEFT_E_NOMEM;
+  rank_all (&scratch, self->count);
+  if (!link_parents (&scratch, self->count))
+    cut_circles (self->count, &scratch);
+  place_all (&scratch, link_children (&scratch, self->count));
+  move_all (&scratch, self->count, sorted);
+  self->subtasks = sorted;
+  *own = (ctl_room_t){0};
+  fill_head (self);
+  return 0;
+}
+
+int ctl_execution_time (ctl_execution_t *self, ctl_room_t *room)
+{
+  ctl_triple_t *work = ctl_room (room, (self->count + 1u) * (sizeof *work + sizeof (uint32_t)));
+  if (!work)
+    return WEFT_E_NOMEM;
+  fill_self_times (self, work);
+  if (self->count)
+    fill_critical_path (self, work, (uint32_t *) (void *) (work + self->count));
+  return 0;
+}
+
 int ctl_execution_settle (ctl_execution_t *self)
 {
+  ctl_room_t room = {0}, sorted = {0};
+  ctl_subtask_t *own = self->subtasks;
   if (self->count == 0) {
-    self->name = "";
-    self->complete = 0;
-    self->start_ns = self->duration_ns = 0;
-    memset (self->hops, 0, sizeof self->hops);
+    fill_head (self);
     return 0;
   }
-  scratch_t scratch;
-  int rc = scratch_new (self->count, &scratch);
-  if (rc)
-    return rc;
-  for (uint32_t i = 0; i < self->count; i++)
-    bound_times (&self->subtasks[i]);
-  rank_all (self, &scratch);
-  if (!link_parents (self, &scratch))
-    cut_circles (self->count, &scratch);
-  order (self, &scratch, link_children (self, &scratch));
-  fill_self_times (self, &scratch);
-  fill_critical_path (self, &scratch);
-  fill_head (self);
-  free (scratch.sorted);
-  return 0;
+  int rc = ctl_execution_order (self, own, &room, &sorted);
+  if (rc == 0) { /* who points to the list does so afterwards */
+    memcpy (own, self->subtasks, self->count * sizeof *own);
+    free (self->subtasks);
+    self->subtasks = own;
+    rc = ctl_execution_time (self, &room); /* in less room than it had */
+  }
+  ctl_room_end (&room);
+  ctl_room_end (&sorted);
+  return rc;
 }

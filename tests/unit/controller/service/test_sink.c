@@ -19,7 +19,7 @@
 #include "../../../../common/ids.h"
 #include "../../../../controller/service/sink.h"
 
-enum { BATCH = 400, BATCHES = 200 }; /* 80,000 tasks: several times 50 ms of any store */
+enum { BATCH = 400, BATCHES = 500 }; /* 200,000 tasks: several times 50 ms of any store */
 
 typedef struct {
   char base[64];

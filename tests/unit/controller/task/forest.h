@@ -12,7 +12,8 @@
 #include "../../../../controller/task/correlate.h"
 
 #define FOREST_INSTANCES 5u
-#define FOREST_NODES     24u
+#define FOREST_NODES     96u /* with copies or without, more than few.h holds */
+#define FOREST_USUAL     24u
 #define FOREST_ANCHOR    1700000000000000000ull /* wall minus boot */
 
 typedef struct {
@@ -107,7 +108,8 @@ static inline void forest_add (forest_t *self, const forest_tree_t *tree, const 
   copy->instance = embed ? tree->node[node->parent].instance : node->instance;
 }
 
-static inline void forest_new (forest_t *self, uint64_t seed, uint32_t trees)
+/* most: nodes of the largest tree, up to FOREST_NODES. */
+static inline void forest_new_of (forest_t *self, uint64_t seed, uint32_t trees, uint32_t most)
 {
   memset (self, 0, sizeof *self);
   for (int i = 0; i < 4; i++)
@@ -119,7 +121,7 @@ static inline void forest_new (forest_t *self, uint64_t seed, uint32_t trees)
   self->copy = calloc ((size_t) trees * FOREST_NODES * 4, sizeof *self->copy);
   for (uint32_t t = 0; t < trees; t++) {
     forest_tree_t *tree = &self->tree[t];
-    uint32_t nodes = 1 + forest_draw (self, FOREST_NODES);
+    uint32_t nodes = 1 + forest_draw (self, most);
     weft_ids_task (&self->random, tree->task);
     for (uint32_t i = 0; i < nodes; i++)
       forest_node (self, tree, i ? (int) forest_draw (self, i) : -1);
@@ -129,6 +131,11 @@ static inline void forest_new (forest_t *self, uint64_t seed, uint32_t trees)
         forest_add (self, tree, &tree->node[i], WEFT_REPORT_EMBED);
     }
   }
+}
+
+static inline void forest_new (forest_t *self, uint64_t seed, uint32_t trees)
+{
+  forest_new_of (self, seed, trees, FOREST_USUAL);
 }
 
 static inline void forest_destroy (forest_t *self)
