@@ -20,8 +20,8 @@ import processes  # noqa: E402
 from forests import Forest  # noqa: E402
 
 TREES, REPEAT = 500, 40
-ROUNDS = 3
-BATCH = 400  # reports: about what 64 KiB hold, as a sidecar sends them when there are many
+ROUNDS = 5
+BATCH = 690  # reports: what 64 KiB hold, as a sidecar sends them when there are many
 MUST = 20.0
 
 
