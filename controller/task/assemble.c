@@ -467,7 +467,8 @@ static void drop_copies (work_t *self, ctl_triple_t *order, uint64_t *duplicates
 static ctl_triple_t *take_room (work_t *self, uint32_t count)
 {
   size_t shared = sizeof (ctl_triple_t) > sizeof (lead_t) ? sizeof (ctl_triple_t) : sizeof (lead_t);
-  char *room = ctl_room (&self->in->rooms->lists, (count + 1u) * (shared + 4 * sizeof *self->capture + 1));
+  char *room =
+      ctl_room (&self->in->rooms->lists, (count + 1u) * (shared + 4 * sizeof (const ctl_entry_t *) + 1));
   if (!room)
     return NULL;
   self->lead = (lead_t *) (void *) room;

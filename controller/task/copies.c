@@ -116,7 +116,7 @@ static void sort (const ctl_assemble_t *in, const ctl_entry_t **list, uint32_t c
     for (end = i; end < count && order[end].first == order[i].first; end++)
       list[end] = (const ctl_entry_t *) (uintptr_t) order[end].second;
     if (end - i > 1)
-      qsort_r (&list[i], end - i, sizeof *list, compare_entries, (void *) (uintptr_t) in);
+      qsort_r (&list[i], end - i, sizeof (const ctl_entry_t *), compare_entries, (void *) (uintptr_t) in);
   }
 }
 

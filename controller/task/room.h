@@ -18,7 +18,7 @@ typedef struct {
 static inline void *ctl_room (ctl_room_t *self, size_t size)
 {
   if (self->size < size || !self->at) {
-    size_t more = size < CTL_ROOM_KEPT / 2 ? size / 2 : 0; /* the next one needs a little more, often */
+    size_t more = 1 + (size < CTL_ROOM_KEPT / 2 ? size / 2 : 0); /* the next one often needs a little more */
     free (self->at);
     self->at = malloc (size + more);
     self->size = self->at ? size + more : 0;

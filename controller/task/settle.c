@@ -15,7 +15,7 @@
 
 /* All that ordering needs besides the result. A subtask is moved once, to its place in the tree: until
  * then it goes by its rank, its place in the order by start. What has an `at` in its name is looked up by
- * at (rank), which is a place for NONE, too. */
+ * slot_of (rank), which is a place for NONE, too. */
 typedef struct {
   ctl_subtask_t *raw;
   ctl_triple_t *ranked;       /* start, id, hop and index in `raw` */
@@ -45,11 +45,11 @@ static int scratch_begin (ctl_room_t *room, ctl_subtask_t *raw, uint32_t count, 
   return 0;
 }
 
-static uint32_t at (uint32_t rank)
+static uint32_t slot_of (uint32_t rank)
 {
   return rank + 1; /* of NONE: 0 */
 }
-_Static_assert(NONE == UINT32_MAX, "at, and what ctl_few_find says of one that is not there");
+_Static_assert(NONE == UINT32_MAX, "slot_of, and what ctl_few_find says of one that is not there");
 
 /* Times come from other machines: kept within a signed 64-bit number, no end before its start. */
 static void bound_times (ctl_subtask_t *subtask)
@@ -180,11 +180,11 @@ static uint32_t rank_of_top (const ctl_subtask_t *subtask)
 /* Chains children by start; returns the first top, tops chained behind it. */
 static uint32_t link_children (scratch_t *scratch, uint32_t count)
 {
-  uint32_t best = NONE, *first = &scratch->child_at[at (NONE)];
+  uint32_t best = NONE, *first = &scratch->child_at[slot_of (NONE)];
   int best_rank = 0;
   memset (scratch->child_at, 0xff, (count + 1u) * sizeof *scratch->child_at);
   for (uint32_t r = count; r-- > 0;) {
-    uint32_t *head = &scratch->child_at[at (scratch->parent[r])];
+    uint32_t *head = &scratch->child_at[slot_of (scratch->parent[r])];
     scratch->sibling[r] = *head;
     *head = r;
     if (head != first)
@@ -217,15 +217,15 @@ static uint32_t either (uint32_t first, uint32_t second)
 static void place_all (scratch_t *scratch, uint32_t top)
 {
   uint32_t placed = 0;
-  scratch->place_at[at (NONE)] = scratch->after_at[at (NONE)] = NONE;
-  scratch->depth_at[at (NONE)] = UINT32_MAX;
+  scratch->place_at[slot_of (NONE)] = scratch->after_at[slot_of (NONE)] = NONE;
+  scratch->depth_at[slot_of (NONE)] = UINT32_MAX;
   for (uint32_t r = top; r != NONE;) {
-    uint32_t parent = scratch->parent[r], child = scratch->child_at[at (r)];
-    uint32_t sibling = scratch->sibling[r], above = scratch->after_at[at (parent)];
+    uint32_t parent = scratch->parent[r], child = scratch->child_at[slot_of (r)];
+    uint32_t sibling = scratch->sibling[r], above = scratch->after_at[slot_of (parent)];
     uint32_t after = either (sibling, above);
-    scratch->place_at[at (r)] = placed++;
-    scratch->depth_at[at (r)] = scratch->depth_at[at (parent)] + 1;
-    scratch->after_at[at (r)] = after;
+    scratch->place_at[slot_of (r)] = placed++;
+    scratch->depth_at[slot_of (r)] = scratch->depth_at[slot_of (parent)] + 1;
+    scratch->after_at[slot_of (r)] = after;
     r = either (child, after);
   }
 }
@@ -234,12 +234,12 @@ static void place_all (scratch_t *scratch, uint32_t top)
 static void move_all (const scratch_t *scratch, uint32_t count, ctl_subtask_t *ret_subtasks)
 {
   for (uint32_t r = 0; r < count; r++) {
-    ctl_subtask_t *subtask = &ret_subtasks[scratch->place_at[at (r)]];
+    ctl_subtask_t *subtask = &ret_subtasks[scratch->place_at[slot_of (r)]];
     *subtask = *at_rank (scratch, r);
-    subtask->parent = scratch->place_at[at (scratch->parent[r])];
-    subtask->first_child = scratch->place_at[at (scratch->child_at[at (r)])];
-    subtask->next_sibling = scratch->place_at[at (scratch->sibling[r])];
-    subtask->depth = scratch->depth_at[at (r)];
+    subtask->parent = scratch->place_at[slot_of (scratch->parent[r])];
+    subtask->first_child = scratch->place_at[slot_of (scratch->child_at[slot_of (r)])];
+    subtask->next_sibling = scratch->place_at[slot_of (scratch->sibling[r])];
+    subtask->depth = scratch->depth_at[slot_of (r)];
   }
 }
 
@@ -346,32 +346,25 @@ static void fill_critical_path (ctl_execution_t *self, ctl_triple_t *work, uint3
 
 /* See "complete" in task.h. What hangs on nobody, beside the top, has lost its caller;
  * only a caller from outside weft may send several requests of one task. */
-static int is_complete (const ctl_execution_t *self)
+static int is_complete (const ctl_execution_t *self, const scratch_t *scratch, uint32_t top)
 {
+  ctl_hop_t first = at_rank (scratch, top)->hop;
   if (self->kind != CTL_KIND_TASK || self->truncated)
     return 0;
-  int outside = self->subtasks[0].hop == CTL_HOP_CAPTURE_ONLY;
-  for (uint32_t i = 0; i < self->count; i++) {
-    const ctl_subtask_t *subtask = &self->subtasks[i];
+  for (uint32_t r = 0; r < self->count; r++) {
+    const ctl_subtask_t *subtask = at_rank (scratch, r);
     if (!subtask->answered || (subtask->hop == CTL_HOP_EMBED_ONLY && subtask->inside))
       return 0;
-    if (subtask->parent == NONE && i > 0 &&
-        !(outside && subtask->hop == CTL_HOP_CAPTURE_ONLY && !subtask->orphan))
+    if (scratch->parent[r] == NONE && r != top &&
+        !(first == CTL_HOP_CAPTURE_ONLY && subtask->hop == CTL_HOP_CAPTURE_ONLY && !subtask->orphan))
       return 0;
   }
-  return outside || self->subtasks[0].hop == CTL_HOP_ROOT;
+  return first == CTL_HOP_CAPTURE_ONLY || first == CTL_HOP_ROOT;
 }
 
-static void fill_head (ctl_execution_t *self)
+static void fill_head (ctl_execution_t *self, const scratch_t *scratch, uint32_t rank)
 {
-  const ctl_subtask_t *top = &self->subtasks[0];
-  memset (self->hops, 0, sizeof self->hops);
-  if (self->count == 0) {
-    self->name = "";
-    self->complete = 0;
-    self->start_ns = self->duration_ns = 0;
-    return;
-  }
+  const ctl_subtask_t *top = at_rank (scratch, rank);
   self->kind = top->orphan ? CTL_KIND_ORPHAN : CTL_KIND_TASK;
   self->reason = top->orphan;
   if (self->kind == CTL_KIND_TASK)
@@ -380,9 +373,17 @@ static void fill_head (ctl_execution_t *self)
   self->name = top->name;
   self->start_ns = top->start_ns;
   self->duration_ns = top->end_ns - top->start_ns;
-  for (uint32_t i = 0; i < self->count; i++)
-    self->hops[self->subtasks[i].hop]++;
-  self->complete = (uint8_t) is_complete (self);
+  for (uint32_t r = 0; r < self->count; r++)
+    self->hops[at_rank (scratch, r)->hop]++;
+  self->complete = (uint8_t) is_complete (self, scratch, rank);
+}
+
+static void clear_head (ctl_execution_t *self)
+{
+  self->name = "";
+  self->complete = 0;
+  self->start_ns = self->duration_ns = 0;
+  memset (self->hops, 0, sizeof self->hops);
 }
 
 int ctl_execution_order (ctl_execution_t *self, ctl_subtask_t *raw, ctl_room_t *room, ctl_room_t *own)
@@ -394,11 +395,14 @@ int ctl_execution_order (ctl_execution_t *self, ctl_subtask_t *raw, ctl_room_t *
   rank_all (&scratch, self->count);
   if (!link_parents (&scratch, self->count))
     cut_circles (self->count, &scratch);
-  place_all (&scratch, link_children (&scratch, self->count));
+  uint32_t top = link_children (&scratch, self->count);
+  place_all (&scratch, top);
   move_all (&scratch, self->count, sorted);
   self->subtasks = sorted;
   *own = (ctl_room_t){0};
-  fill_head (self);
+  clear_head (self);
+  if (self->count)
+    fill_head (self, &scratch, top);
   return 0;
 }
 
@@ -418,7 +422,7 @@ int ctl_execution_settle (ctl_execution_t *self)
   ctl_room_t room = {0}, sorted = {0};
   ctl_subtask_t *own = self->subtasks;
   if (self->count == 0) {
-    fill_head (self);
+    clear_head (self);
     return 0;
   }
   int rc = ctl_execution_order (self, own, &room, &sorted);
