@@ -338,38 +338,79 @@ int ctl_table_tasks (FILE *out, const ctl_style_t *style, const ctl_analysis_t *
   return rc ? rc : done (out);
 }
 
-/* Streamed: the widths are fixed, the name takes what is left. */
+/* ---- weft tasks --each ------------------------------------------------------------- */
+
+#define DATE_WHOLE 23u /* as ctl_style_date writes it */
+#define DATE_SHORT 14u /* without its year and milliseconds */
+#define DATE_YEAR  5u
+
+/* Streamed: the widths follow from the terminal's alone, the name takes what is left. */
+typedef struct {
+  uint32_t date; /* 0: left out */
+  int count, status;
+  uint32_t name;
+} each_t;
+
+static each_t each_of (const ctl_style_t *style)
+{
+  each_t each = {.date = style->columns >= 96   ? DATE_WHOLE
+                         : style->columns >= 60 ? DATE_SHORT
+                                                : 0,
+                 .count = style->columns >= 96,
+                 .status = style->columns >= 72};
+  uint32_t before = 8 + 2 + (each.date ? each.date + 1 : 0) + 9 + 2 + (each.count ? 8 + 2 : 0) +
+                    (each.status ? 6 + 2 : 0) + 10 + 2;
+  each.name = style->columns > before ? style->columns - before : 1;
+  return each;
+}
+
+static void each_cells (FILE *out, const ctl_style_t *style, const each_t *each, const char *digits,
+                        const char *date, const char *ms, const char *count, const char *status,
+                        const char *state)
+{
+  fprintf (out, "%-8s  ", digits);
+  if (each->date)
+    fprintf (out, "%-*.*s ", (int) each->date, (int) each->date, date);
+  fprintf (out, "%9s  ", ms);
+  if (each->count)
+    fprintf (out, "%8s  ", count);
+  if (each->status) {
+    ctl_style_cell (out, style, status, 6, 0);
+    fputs ("  ", out);
+  }
+  fprintf (out, "%-10s  ", state);
+}
+
 int ctl_table_each_head (FILE *out, const ctl_style_t *style)
 {
+  each_t each = each_of (style);
   ctl_style_colour (out, style, CTL_COLOUR_DIM);
-  fputs ("TASK      START                         ms  SUBTASKS  STATUS  STATE       NAME\n", out);
+  each_cells (out, style, &each, "TASK", "START", "ms", "SUBTASKS", "STATUS", "STATE");
+  fputs ("NAME\n", out);
   ctl_style_colour (out, style, CTL_COLOUR_NONE);
   return done (out);
 }
 
 int ctl_table_each (FILE *out, const ctl_style_t *style, const ctl_execution_t *execution)
 {
-  enum { BEFORE_NAME = 75 };
+  each_t each = each_of (style);
   char digits[DIGITS_MAX], date[40], ms[NUMBER_MAX], count[NUMBER_MAX], status[8], safe[WEFT_NAME_MAX * 4];
   const ctl_subtask_t *top = execution->count ? &execution->subtasks[0] : NULL;
   task_digits (execution->task, digits);
-  ctl_style_date (date, sizeof date, execution->start_ns);
+  size_t dated = ctl_style_date (date, sizeof date, execution->start_ns);
   ctl_style_ms (ms, sizeof ms, execution->duration_ns);
   ctl_style_number (count, sizeof count, execution->count);
   snprintf (status, sizeof status, "%s", dash (style));
   if (top && top->status)
     snprintf (status, sizeof status, "%u", top->status);
   ctl_style_safe (safe, sizeof safe, execution->name, style->utf8);
-  fprintf (out, "%s  %s %9s  %8s  ", digits, date, ms, count);
-  ctl_style_cell (out, style, status, 6, 0);
-  fprintf (out, "  %-10s  ",
-           execution->kind == CTL_KIND_ORPHAN ? "orphan"
-           : execution->complete              ? "complete"
-                                              : "incomplete");
-  uint32_t room =
-      style->columns > BEFORE_NAME + CTL_GRID_NARROW ? style->columns - BEFORE_NAME : CTL_GRID_NARROW;
+  each_cells (out, style, &each, digits,
+              date + (each.date == DATE_SHORT && dated > DATE_YEAR ? DATE_YEAR : 0), ms, count, status,
+              execution->kind == CTL_KIND_ORPHAN ? "orphan"
+              : execution->complete              ? "complete"
+                                                 : "incomplete");
   uint32_t width = ctl_style_width (safe);
-  ctl_style_cell (out, style, safe, width < room ? width : room, 0);
+  ctl_style_cell (out, style, safe, width < each.name ? width : each.name, 0);
   fputc ('\n', out);
   return done (out);
 }

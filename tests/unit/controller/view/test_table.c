@@ -95,6 +95,29 @@ static void test_each (void **state)
   golden_end (&golden, "each.txt");
 }
 
+/* Whatever the width of the terminal. */
+static void test_each_fits (void **state)
+{
+  (void) state;
+  ctl_execution_t *execution = golden_shop (1, 1);
+  for (uint32_t columns = 40; columns <= 200; columns++) {
+    ctl_style_t style = {columns, 1, 0};
+    char line[512];
+    FILE *out = tmpfile ();
+    assert_int_equal (ctl_table_each_head (out, &style), 0);
+    assert_int_equal (ctl_table_each (out, &style, execution), 0);
+    rewind (out);
+    for (int n = 0; n < 2; n++) {
+      assert_non_null (fgets (line, sizeof line, out));
+      assert_true (ctl_style_width (line) - 1 <= columns);
+      assert_true ((strstr (line, n ? "13:42:11.482" : "SUBTASKS") != NULL) == (columns >= 96));
+      assert_true ((strstr (line, n ? "11-30 13:42:11" : "START") != NULL) == (columns >= 60));
+    }
+    fclose (out);
+  }
+  ctl_execution_destroy (&execution);
+}
+
 /* As another tracer's 64-bit ids come: digits that tell it from others. */
 static void test_a_padded_id (void **state)
 {
@@ -158,6 +181,7 @@ int main (void)
       cmocka_unit_test (test_tasks),
       cmocka_unit_test (test_edges),
       cmocka_unit_test (test_each),
+      cmocka_unit_test (test_each_fits),
       cmocka_unit_test (test_a_padded_id),
       cmocka_unit_test (test_instances),
       cmocka_unit_test (test_losses),
