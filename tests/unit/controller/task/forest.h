@@ -4,6 +4,7 @@
 #ifndef TEST_FOREST_H
 #define TEST_FOREST_H
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -173,48 +173,6 @@ static void test_order_and_copies_change_nothing (void **state)
   }
 }
 
-/* Every other one, which is looked at when all have been handed out and nothing is left of where from. */
-static int keep_some (ctl_execution_t **execution_p, void *arg)
-{
-  ctl_execution_t **kept = arg;
-  uint32_t n = 0;
-  while (kept[n])
-    n++;
-  if ((*execution_p)->task[0] % 2) {
-    kept[n] = *execution_p;
-    *execution_p = NULL;
-  }
-  return 0;
-}
-
-static void test_what_is_kept_stays (void **state)
-{
-  (void) state;
-  forest_t forest;
-  pair_t pair = pair_new (0);
-  ctl_execution_t *kept[2 * TREES + 1] = {NULL}, *found;
-  uint32_t odd = 0;
-  forest_new_of (&forest, 300, TREES, FOREST_NODES);
-  forest_send (&forest, pair.correlate, 50);
-  for (uint32_t i = 0; i < TREES; i++)
-    if (forest.tree[i].task[0] % 2) {
-      assert_int_equal (ctl_correlate_find (pair.correlate, forest.tree[i].task, &found), 0);
-      kept[odd++] = found;
-    }
-  assert_int_equal (ctl_correlate_settle (pair.correlate, 0, 1, keep_some, kept), 0);
-  ctl_instances_t *instances = pair.instances;
-  ctl_correlate_destroy (&pair.correlate);
-  for (uint32_t i = 0; i < 2 * odd; i++) {
-    assert_non_null (kept[i]);
-    forest.copies = 1;
-    assert_int_equal (take_whole (&kept[i], &forest), 0);
-    ctl_execution_destroy (&kept[i]);
-  }
-  assert_true (odd > 0 && !kept[2 * odd]);
-  ctl_instances_destroy (&instances);
-  forest_destroy (&forest);
-}
-
 typedef struct {
   const forest_t *forest;
   uint64_t hops[CTL_HOP_COUNT];
@@ -683,7 +641,6 @@ int main (void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test (test_random_trees_come_back_exactly),
       cmocka_unit_test (test_order_and_copies_change_nothing),
-      cmocka_unit_test (test_what_is_kept_stays),
       cmocka_unit_test (test_lost_copies_never_make_a_wrong_parent),
       cmocka_unit_test (test_one_request_captured_twice_has_one_parent),
       cmocka_unit_test (test_one_request_sent_by_two_has_no_parent),
