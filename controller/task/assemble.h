@@ -65,10 +65,11 @@ typedef struct {
   const uint16_t *boot_of; /* by instance index */
   ctl_hop_clock_t *clock;
   ctl_rooms_t *rooms;
-  int settled; /* the clock is told of this one, and nobody looks at it: self times and critical path are left out */
+  int settled; /* the clock is told of this one; it is for the store: no self times, no critical path */
 } ctl_assemble_t;
 
-/* entries: all lines, each first one with its second behind it (N1); in any order. `truncated`: copies that were not kept.
+/* entries: all lines, each first one with its second behind it (N1); in any order. `truncated`: copies
+ * that were not kept.
  * *ret_execution NULL: a root from inside that no instruction asked for (R3).
  * *ret_duplicates (may be NULL): copies dropped by M2, an open one that was
  * followed by its answer not counted. 0 or WEFT_E_NOMEM. */
