@@ -46,9 +46,16 @@ def thread_seconds(pid):
     return sum(int(thread.read_text("ascii").split()[0]) for thread in threads) / 1e9
 
 
+def rest(seconds):
+    """What ran before is on the disk and at its end: its writing back took a fifth of the one behind it."""
+    os.sync()
+    time.sleep(seconds)
+
+
 def weft_seconds(stage, path):
     """From the first message until all is in the store and it has ended; its start is not counted."""
     controller = stage.controller()
+    rest(0.5)
     before = thread_seconds(controller.pid)
     line, = stage.json("replay", path, "--speed", "max", "--repeat", REPEAT, timeout=300)
     assert line["whole"], line
@@ -62,7 +69,7 @@ def weft_seconds(stage, path):
 def jaeger_seconds(stage, spans):
     """From the first message until the last span is in its memory; its start is not counted."""
     server = jaeger.Jaeger(stage)
-    time.sleep(2)  # what it does at its start
+    rest(2)  # it is busy for some time at its start
     before = cpu_of(server.process.pid)
     controller = stage.controller()
     stage.weft("export", "--format", "otlp", "--to", server.url, "all", timeout=600)
