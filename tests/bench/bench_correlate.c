@@ -25,7 +25,7 @@
 #define FEW          1000u
 #define ROW_TASKS    1000000u /* of the rows that are judged beside the chase */
 #define STORE_TASKS  50000u
-#define STORE_ROUNDS 6u
+#define STORE_ROUNDS 12u
 #define CHASE_LOADS  4000000u
 
 static const uint32_t sizes[] = {FEW, 10000, 100000, ROW_TASKS, 5000000};
@@ -288,6 +288,7 @@ static stored_t take_and_store (const char *directory, double *ret_again)
   for (uint32_t round = 0; round < 2 * STORE_ROUNDS; round++) {
     sum_t sum = {0};
     take_tasks (correlate, round, &sum);
+    sync (); /* what the rounds before wrote: the disk's turn would be measured in some of these */
     uint64_t start = bench_now_ns ();
     if (round % 2 == 0)
       ctl_correlate_settle (correlate, 0, 1, drop, NULL);
