@@ -54,11 +54,6 @@ _Static_assert(NONE == UINT32_MAX, "slot_of, and what ctl_few_find says of one t
 /* Times come from other machines: kept within a signed 64-bit number, no end before its start. */
 static void bound_times (ctl_subtask_t *subtask)
 {
-  uint64_t all =
-      subtask->start_ns | subtask->end_ns | subtask->sent_ns | subtask->answered_ns | subtask->wait_ns;
-  if (all <= INT64_MAX && subtask->end_ns >= subtask->start_ns && subtask->answered_ns >= subtask->sent_ns &&
-      (subtask->cpu_ns <= INT64_MAX || subtask->cpu_ns == WEFT_NS_NONE))
-    return;
   if (subtask->start_ns > INT64_MAX)
     subtask->start_ns = INT64_MAX;
   if (subtask->end_ns > INT64_MAX)
